@@ -13,6 +13,7 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -56,16 +57,12 @@ class Simulation:
 
     async def chat(self, http: web.Request) -> web.StreamResponse:
         body = await http.json()
-        request = Request(
-            body["model"],
-            SIMULATED,
-            tuple(Message(**message) for message in body["messages"]),
-            **{name: body[name] for name in ("temperature", "max_tokens", *Sampling._fields) if name in body},
-            draw=body["seed"],
-            response_format=orjson.dumps(body["response_format"]).decode() if "response_format" in body else None,
-            metadata=Metadata(**body["metadata"]) if "metadata" in body else None,
-            stop=tuple(body["stop"]) if "stop" in body else None,
-        )
+        said = {name: body[name] for name in ("temperature", "max_tokens", *Sampling._fields) if name in body}
+        said["response_format"] = orjson.dumps(body["response_format"]).decode() if "response_format" in body else None
+        said["metadata"] = Metadata(**body["metadata"]) if "metadata" in body else None
+        said["stop"] = tuple(body["stop"]) if "stop" in body else None
+        messages = tuple(Message(**message) for message in body["messages"])
+        request = Request(body["model"], SIMULATED, messages, **said, draw=body["seed"])
         reply = self.endpoint.complete(request)
         if reply.error is not None:
             return web.json_response({"error": {"message": reply.error}}, status=400)
@@ -85,42 +82,33 @@ class Simulation:
         return await self.fail(KINDS[rng.index(len(KINDS), "kind", *key)], http, answer)
 
     async def fail(self, kind: str, http: web.Request, answer: dict[str, Any]) -> web.StreamResponse:
-        match kind:
-            case "server_error":
-                return web.json_response({"error": {"message": "the engine has died"}}, status=500)
-            case "rate_limit":
-                error = {"error": {"message": "too many requests"}}
-                return web.json_response(error, status=429, headers={"Retry-After": "0"})
-            case "malformed":
-                return web.Response(body=orjson.dumps(answer)[:-1] + b",}", content_type="application/json")
-            case "no_usage":
-                return web.json_response({key: value for key, value in answer.items() if key != "usage"})
-            case "wrong_model":
-                return web.json_response({**answer, "model": "another/model"})
-        return await self._break_off(kind, http, orjson.dumps(answer))
-
-    async def _break_off(self, kind: str, http: web.Request, body: bytes) -> web.StreamResponse:
+        unusable = {
+            "malformed": orjson.dumps(answer)[:-1] + b",}",
+            "no_usage": orjson.dumps({**answer, "usage": None}),
+            "wrong_model": orjson.dumps({**answer, "model": "another/model"}),
+        }
+        if kind in unusable:
+            return web.Response(body=unusable[kind], content_type="application/json")
+        statuses = {"server_error": 500, "rate_limit": 429}
+        if kind in statuses:
+            error = {"error": {"message": kind}}
+            return web.json_response(error, status=statuses[kind], headers={"Retry-After": "0"})
+        body, connection = orjson.dumps(answer), http.transport
         response = web.StreamResponse(headers={"Content-Type": "application/json", "Content-Length": str(len(body))})
-        try:
+        with suppress(ConnectionError):  # The client has closed the connection.
             if kind == "hang":
                 await asyncio.sleep(self.hang_s)
             else:
                 await response.prepare(http)
-            if kind == "drip":
-                for index in range(min(len(body) - 1, int(self.hang_s * _DRIPS_PER_S))):
-                    await response.write(body[index : index + 1])
-                    await asyncio.sleep(1 / _DRIPS_PER_S)
-            elif kind in ("reset", "cut"):
-                await response.write(body[: len(body) // 2])
-        except ConnectionError:
-            pass  # the client has closed the connection
-        connection = http.transport
+                await response.write(body[: 1 if kind == "drip" else len(body) // 2])
+            for index in range(min(len(body) - 2, int(self.hang_s * _DRIPS_PER_S)) if kind == "drip" else 0):
+                await response.write(body[index + 1 : index + 2])
+                await asyncio.sleep(1 / _DRIPS_PER_S)
         if connection is not None:
             if kind == "reset":
                 connection.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGER)
                 connection.abort()
-            else:
-                connection.close()
+            connection.close()
         return response
 
 

@@ -17,22 +17,24 @@ from tests.harness.llm.serving import ANSWER, MODEL, Scripted, request
 
 async def test_every_generation_parameter_is_sent_and_the_key(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("THEIR_KEY", "secret")
-    server, headers = Scripted(), []
+    server, headers = Scripted(id="llama3.1:8b"), []
 
     async def chat(http: web.Request) -> web.StreamResponse:
         headers.append(http.headers["Authorization"])
         return await server.chat(http)
 
-    client = await make(chat, key_env="THEIR_KEY")
-    own = Sampling(0.7, 0.8, 20, 1.05)
-    assert await client.complete("m", request(**own._asdict(), draw=3, stop=("Question:",))) == ANSWER
-    expected = {"model": MODEL, "messages": [{"role": "user", "content": "hello"}], "max_tokens": 2048, "n": 1}
+    client = await make(chat, key_env="THEIR_KEY", served_name="llama3.1:8b")
+    own = request(**Sampling(0.7, 0.8, 20, 1.05)._asdict(), draw=3, stop=("Question:",))
+    assert await client.complete("m", own) == ANSWER
+    expected = {"model": "llama3.1:8b", "messages": [{"role": "user", "content": "hello"}], "max_tokens": 2048, "n": 1}
     expected |= {"temperature": 0.7, "top_p": 0.8, "seed": 3, "frequency_penalty": 0, "presence_penalty": 0}
     expected |= {"top_k": 20, "min_p": 0, "repetition_penalty": 1.05, "repeat_penalty": 1.05, "stop": ["Question:"]}
     extended = request(draw=4, extra_body={"reasoning_effort": "low"})
     await client.complete("m", extended)
-    assert server.asked == [expected, {**extended.body(), "reasoning_effort": "low"}]
+    assert server.asked == [expected, {**extended.body(), "model": "llama3.1:8b", "reasoning_effort": "low"}]
     assert headers == ["Bearer secret"] * 2
+    # The log has the name of the model, whatever its server calls it.
+    assert make.kept.calls[0] == (own, ANSWER)
 
 
 async def test_what_a_server_does_not_take_is_not_sent_and_said(make: Make) -> None:

@@ -1,6 +1,7 @@
 """The cache of program outcomes: contents, scope, and damaged entries."""
 
 import asyncio
+import itertools
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -64,11 +65,10 @@ async def test_a_cell_that_resumes_sees_what_chance_clock_and_machine_gave_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ends = {"import random": Outcome.PASSED, "while True: pass": Outcome.WALL_LIMIT, "x": Outcome.SANDBOX_ERROR}
-    executed: list[str] = []
+    numbers = itertools.count(1)
 
     async def execute(_: Sandbox, program: Program) -> Execution:
-        executed.append(program.source)
-        return Execution(ends[program.source], f"run {len(executed)}")
+        return Execution(ends[program.source], f"run {next(numbers)}")
 
     monkeypatch.setattr(Sandbox, "_execute", execute)
     details = []
