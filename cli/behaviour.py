@@ -16,7 +16,7 @@ from cli import signals
 from harness.benchmarks.items import Item
 from harness.benchmarks.prepare import DATA_DIR, EMBEDDED
 from harness.errors import UserError, explain
-from harness.llm.request import Reply, Request, Served
+from harness.llm.request import Reply, Request
 from harness.runner import cell, layout, questions
 from harness.runner.config import MethodEntry
 from harness.runner.layout import Cell
@@ -24,6 +24,7 @@ from harness.runner.plan import plan
 from harness.runner.preset import resolve
 from harness.runner.setting import Matched
 from harness.scripted import HashedEncoder
+from harness.simulator.endpoint import SimulatedEndpoint
 
 _STOPS = 4  # interruptions of a run
 _FEW = {
@@ -48,22 +49,19 @@ class _StoppedError(UserError):
     """A run has made as many new calls as it may."""
 
 
-class _Backbones:
+class _Backbones(SimulatedEndpoint):
     """Simulated backbones that keep requests, may stop a run, and spoil replies about some questions."""
 
     def __init__(self, simulated: Any, most: int, spoiled: Mapping[str, Fault]) -> None:
-        self.simulated, self.most, self.spoiled = simulated, most, spoiled
+        vars(self).update(vars(simulated))  # They know the same questions.
+        self.most, self.spoiled = most, spoiled
         self.asked: dict[str, Request] = {}
-
-    def served(self, model: str) -> Served:
-        served: Served = self.simulated.served(model)
-        return served
 
     def complete(self, request: Request) -> Reply:
         if len(self.asked) == self.most:
             raise _StoppedError("a run that is repeated makes other calls", _CURE)
         self.asked[request.key] = request
-        reply = self.simulated.complete(request)
+        reply = super().complete(request)
         return next((fault(reply) for text, fault in self.spoiled.items() if _mentions(request, text)), reply)
 
 

@@ -18,7 +18,7 @@ from harness.errors import UserError
 from harness.files import write_atomically
 from harness.llm.budget import Spending
 from harness.llm.call_log import AttemptLog, CallLog
-from harness.llm.endpoints import IN_PROCESS, Endpoint
+from harness.llm.endpoints import Endpoint
 from harness.llm.recordings import SERVERS, Recordings
 from harness.llm.request import Reply, Request, Served
 
@@ -51,15 +51,14 @@ class ChatClient(AbstractAsyncContextManager["ChatClient"]):
         self._flight: InFlight[Reply] = InFlight()
         self._in_process, self._recordings = in_process, recordings
         self._backbones: Mapping[str, ServedBackbone] = {}
-        servers = {key: endpoint for key, endpoint in endpoints.items() if endpoint is not IN_PROCESS}
-        if in_process is None and servers:
+        if endpoints:
             # Lazy: the import takes a second.
             from harness.llm.served_backbone import ServedBackbone
             from harness.llm.servers import http_client
 
-            http = http_client(sum(endpoint.max_in_flight for endpoint in servers.values()))
+            http = http_client(sum(endpoint.max_in_flight for endpoint in endpoints.values()))
             self._backbones = {
-                key: ServedBackbone(key, endpoint, http, attempts, self._charge) for key, endpoint in servers.items()
+                key: ServedBackbone(key, endpoint, http, attempts, self._charge) for key, endpoint in endpoints.items()
             }
 
     async def __aexit__(self, *_: object) -> None:
@@ -96,7 +95,7 @@ class ChatClient(AbstractAsyncContextManager["ChatClient"]):
             if self._in_process is None:
                 reply = await self._backbones[backbone].ask(request)
             else:
-                with self._attempts.measure(request.key, IN_PROCESS.url):
+                with self._attempts.measure(request.key, "in-process"):
                     reply = self._in_process.complete(request)
             self.counts["asked"] += 1
             self.tokens_written += reply.completion_tokens

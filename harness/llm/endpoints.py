@@ -66,10 +66,6 @@ class Endpoint(Declaration):
         return {names.get(name, name): value for name, value in body.items() if name not in self.not_sent}
 
 
-# Marks a backbone that is simulated in this process.
-IN_PROCESS = Endpoint.model_construct(url="in-process", max_in_flight=16)
-
-
 def named_file() -> str | None:
     return os.environ.get(ENDPOINTS) or None
 

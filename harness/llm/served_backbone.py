@@ -119,21 +119,16 @@ class ServedBackbone(Server):
 
     async def _is_calls_fault(self, request: Request, error: Exception, began: float) -> bool:
         """Whether the call is at fault: the server answers a probe after OUTAGE_S. If it does not, raises UserError."""
-        while True:
-            silence = time.monotonic() - max(began, self._replied_at)
-            if silence >= SILENCE_S and not self._is_out:
-                self._is_out = True
-                wait = f"its calls wait until it does, for at most {OUTAGE_S / 60:.0f} minutes"
-                logger.warning("%s does not answer (%s): %s", self, with_cause(error), wait)
-            # After a silent timeout, probe first: the next attempt could take longer than OUTAGE_S.
-            hangs = isinstance(error, openai.APITimeoutError) and silence >= SILENCE_S
-            if silence < OUTAGE_S and not hangs:
-                return False
-            if await self._replies_to_probe(request):
-                return silence >= OUTAGE_S
-            if silence >= OUTAGE_S:
-                raise self.unreachable(error) from error
-            await asyncio.sleep(MAX_WAIT_S)
+        silence = time.monotonic() - max(began, self._replied_at)
+        if silence >= SILENCE_S and not self._is_out:
+            self._is_out = True
+            wait = f"its calls wait until it does, for at most {OUTAGE_S / 60:.0f} minutes"
+            logger.warning("%s does not answer (%s): %s", self, with_cause(error), wait)
+        if silence < OUTAGE_S:
+            return False
+        if await self._replies_to_probe(request):
+            return True
+        raise self.unreachable(error) from error
 
     async def _replies_to_probe(self, request: Request) -> bool:
         probe = replace(request, messages=(Message("user", "Hello"),), response_format=None, max_tokens=1)

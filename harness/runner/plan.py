@@ -20,7 +20,7 @@ from harness.files import check
 from harness.llm.backbones import load as load_backbones
 from harness.llm.embeddings import VectorCheck
 from harness.llm.encoder import SentenceEncoder
-from harness.llm.endpoints import IN_PROCESS, Endpoint
+from harness.llm.endpoints import Endpoint
 from harness.runner import config, layout
 from harness.runner.preset import making_with
 from harness.runner.results import TEST_SPLIT, check_tables
@@ -29,6 +29,9 @@ from harness.runner.setting import Matched, Setting, settings_of
 
 if TYPE_CHECKING:
     from harness.simulator.endpoint import SimulatedEndpoint
+
+# Concurrent questions of a cell without servers.
+_IN_FLIGHT = 64
 
 
 @dataclass(frozen=True)
@@ -41,7 +44,7 @@ class Plan:
     setting: Setting
     benchmark: Benchmark
     questions: Prepared  # within the limits of the preset
-    endpoints: Mapping[str, Endpoint]  # by backbone
+    endpoints: Mapping[str, Endpoint]  # by backbone; empty if no server replies
     in_process: SimulatedEndpoint | None  # simulated backbones; None if servers or recordings reply
     in_flight: int  # concurrent questions
     vectors: VectorCheck = field(default_factory=VectorCheck)  # of recordings
@@ -68,12 +71,7 @@ def plan(run: Run, of: layout.Cell) -> Plan:
         raise UserError(f"{cell.benchmark} has no training questions for {cell.method}; choose other splits")
     if entry.trained and loaded.names_models and not used.train[0].question:
         raise UserError(f"{cell.benchmark} has no column question, which {cell.method} embeds", "add it to the table")
-    in_process: SimulatedEndpoint | None = None
-    servers: Mapping[str, Endpoint] = dict.fromkeys(cell.backbones, IN_PROCESS)
-    if is_simulated:
-        in_process = simulated_endpoint(run, prepared)
-    elif run.served:
-        servers = run.servers_of(cell.backbones)
+    servers = run.servers_of(cell.backbones) if run.served else {}
     setting = Setting(
         backbone=cell.backbone,
         pool=cell.backbones,
@@ -92,9 +90,9 @@ def plan(run: Run, of: layout.Cell) -> Plan:
         benchmark=loaded,
         questions=used,
         endpoints=servers,
-        in_process=in_process,
+        in_process=simulated_endpoint(run, prepared) if is_simulated else None,
         # Twice the number of server slots keeps servers busy while other replies are graded or embedded.
-        in_flight=run.in_flight or 2 * sum(server.max_in_flight for server in servers.values()),
+        in_flight=run.in_flight or 2 * sum(server.max_in_flight for server in servers.values()) or _IN_FLIGHT,
     )
 
 

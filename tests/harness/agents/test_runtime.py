@@ -41,7 +41,7 @@ def failed(error: str, backbone: str = "small") -> Call:
     return Call(1, "solve", 0, backbone, "", "key", 0, 0, 0.0, True, "error", error)
 
 
-def stopped_by(share: ErrorShare, *calls: Call) -> str:
+def message_after(share: ErrorShare, *calls: Call | None) -> str:
     *before, last = calls
     for call in before:
         share.count_attempt(call)
@@ -52,18 +52,15 @@ def stopped_by(share: ErrorShare, *calls: Call) -> str:
 
 @pytest.mark.parametrize(("limit", "attempts", "allowed"), [(0.05, 1, 1), (0.1, 20, 2), (0.1, 100, 10), (0.0, 500, 0)])
 def test_the_share_of_failed_attempts_is_taken_over_at_least_twenty(limit: float, attempts: int, allowed: int) -> None:
-    share = ErrorShare(limit)
-    for _ in range(attempts - allowed):
-        share.count_attempt(None)
-    message = stopped_by(share, *[failed("down")] * (allowed + 1))
-    assert message.startswith(f"{allowed + 1} of {attempts + 1} attempts failed")
+    calls = [*[None] * (attempts - allowed), *[failed("down")] * (allowed + 1)]
+    assert message_after(ErrorShare(limit), *calls).startswith(f"{allowed + 1} of {attempts + 1} attempts failed")
 
 
 def test_the_most_frequent_errors_are_named_with_their_number_and_their_backbone() -> None:
     calls = [*map(failed, ["odd", *["reset"] * 2, "rare", "rarer"]), *[failed("Error code: 500", "large")] * 3]
-    message = stopped_by(ErrorShare(0.35), *calls)
+    message = message_after(ErrorShare(0.35), *calls)
     assert message.startswith("8 of 8 attempts failed (limit 35%), most often by 3 x 'Error code: 500' from large, 2 x")
     assert message.endswith("'odd' from small. Fix the cause, then `gmr retry` asks the failed calls again")
-    message = stopped_by(ErrorShare(0.0), failed("<html>\n  <body>" + "x" * 10_000))
+    message = message_after(ErrorShare(0.0), failed("<html>\n  <body>" + "x" * 10_000))
     assert "1 x '<html> <body>xxx" in message
     assert len(message) < 400

@@ -239,11 +239,10 @@ async def test_too_many_requests_cost_no_call_its_chance_also_with_status_200(ma
     assert (await (await make(refused)).complete("m", request("long"))).error == "Error code: 400 - too long"
 
 
-async def test_a_reply_may_carry_another_name_if_the_entry_says_so(make: Make) -> None:
-    for name, asked in (("b", "b"), ("any", "c")):
-        client = await make(Scripted((200, completion(model=asked))), reply_name=name)
-        assert (await client.served("m", MODEL)).details["reply_name"] == name
-        assert (await client.complete("m", request(name))).error is None
+async def test_a_reply_may_carry_any_name_if_the_entry_says_so(make: Make) -> None:
+    client = await make(Scripted((200, completion(model="c"))), reply_name="any")
+    assert (await client.served("m", MODEL)).details["reply_name"] == "any"
+    assert (await client.complete("m", request())).error is None
 
 
 @pytest.mark.parametrize(
@@ -259,25 +258,6 @@ async def test_no_http_and_a_dropped_connection_are_failed_attempts(answer: byte
         client = await make(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1")
         assert (await client.complete("m", request())).error == "Connection error."
     assert all(error in str(attempt) for attempt in make.tried)
-
-
-async def test_a_call_is_given_up_at_once_while_the_server_is_silent(make: Make) -> None:
-    asked = asyncio.Event()
-
-    async def chat(http: web.Request) -> web.StreamResponse:
-        asked.set()
-        await asyncio.sleep(3600)
-        raise AssertionError
-
-    client = await make(chat, timeout_s=3600)
-    call = asyncio.create_task(client.complete("m", request()))
-    await asked.wait()
-    call.cancel()
-    async with asyncio.timeout(5):
-        await client.__aexit__()
-        with pytest.raises(asyncio.CancelledError):
-            await call
-    assert make.kept.calls == []
 
 
 def test_of_two_keys_of_which_one_begins_the_other_nothing_is_left() -> None:

@@ -105,19 +105,15 @@ async def test_a_server_of_another_kind_is_one_line(make: Make, text: str) -> No
 
 
 @pytest.mark.parametrize(
-    ("entry", "served_name", "message"),
+    ("entry", "message"),
     [
-        ({"id": "other/model"}, None, r"does not serve 'some/model' \(it serves other/model\)"),
-        ({"id": "/models/other.gguf"}, None, "does not serve 'some/model' "),
-        ({}, "mine", "does not serve 'mine' .*; .*: `served_name`, or"),
-        ({"root": "some/model-AWQ"}, None, "serves the weights of some/model-AWQ under the name some/model; start it"),
+        ({"id": "/models/other.gguf"}, "does not serve 'some/model' .*; .*: `served_name`, or"),
+        ({"root": "some/model-AWQ"}, "serves the weights of some/model-AWQ under the name some/model; start it"),
     ],
 )
-async def test_a_server_of_another_model_is_refused(
-    entry: dict[str, str], served_name: str | None, message: str, make: Make
-) -> None:
+async def test_a_server_of_another_model_is_refused(entry: dict[str, str], message: str, make: Make) -> None:
     with pytest.raises(UserError, match=message):
-        await (await make(Scripted(**entry), served_name=served_name)).served("m", MODEL)
+        await (await make(Scripted(**entry))).served("m", MODEL)
 
 
 def test_an_address_with_a_password_or_without_a_scheme_is_refused_and_a_password_not_repeated() -> None:

@@ -12,7 +12,6 @@ from harness.llm import budget as budget_module
 from harness.llm.budget import Budget, BudgetError, Spending
 from harness.llm.call_log import AttemptLog, CallLog
 from harness.llm.client import ChatClient
-from harness.llm.endpoints import IN_PROCESS
 from harness.llm.request import Reply, Request
 from harness.scripted import backbone
 from tests.harness.llm.serving import ANSWER, MODEL, request
@@ -35,7 +34,7 @@ async def ask(server: Any, log: Path, budget: Budget, *texts: str, one_by_one: b
     """Run a cell of a preset whose cells have their logs in one folder."""
     spending = Spending("p", budget, lambda: log.parent.glob("*.sqlite"), [M])
     with CallLog(log) as opened, AttemptLog(log.with_suffix(".jsonl")) as attempts:
-        async with ChatClient({"m": IN_PROCESS}, opened, attempts, server, spending) as client:
+        async with ChatClient({}, opened, attempts, server, spending) as client:
             if one_by_one:
                 for text in texts:
                     await client.complete("m", request(text))

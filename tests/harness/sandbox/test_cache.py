@@ -97,14 +97,3 @@ async def test_all_that_decides_is_in_the_key(run_cell: RunCell, monkeypatch: py
             assert await run_cell(programs[:1]) == programs[:1]
     assert hashed == [ROOT / "harness" / "sandbox"]
     assert await run_cell(programs[:1]) == []
-
-
-async def test_executions_are_the_same_with_and_without_the_cache(tmp_path: Path) -> None:
-    bodies = ["2 * x", "x / 0", "(", "bytearray(1 << 40)", "'\udc80'", "2 * x"]
-    programs = [Program(f"def f(x):\n    return {body}", checks="assert f(2) == 4") for body in bodies]
-
-    async def executed(sandbox: Sandbox) -> list[Execution]:
-        async with sandbox:
-            return await asyncio.gather(*map(sandbox.run, programs))
-
-    assert await executed(Sandbox(SMALL)) == await executed(cached(tmp_path)) == await executed(cached(tmp_path))
