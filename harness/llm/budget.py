@@ -60,7 +60,8 @@ class Spending:
             self._ended.set()
         self._paid += 1
         if self._paid % CHECK_EVERY == 0:
-            self.spent = await asyncio.to_thread(self._sum)
+            total = await asyncio.to_thread(self._sum)
+            self.spent |= total  # the larger of both, since calls may have ended meanwhile
         return reply
 
     def add(self, model: str, prompt_tokens: int, completion_tokens: int) -> None:

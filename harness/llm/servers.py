@@ -194,12 +194,16 @@ class _BoundedClient(openai.DefaultAioHttpClient):
 
 
 def http_client(connections: int) -> httpx2.AsyncClient:
-    """Create an HTTP client, and raise the limit on open files as far as needed and allowed."""
+    """Create an HTTP client and raise the open-file limit if needed. Raises UserError if the hard limit is too low."""
     # Five servers at full load exceed the usual limit of 1,024 files.
     number = connections + _OTHER_FILES
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if 0 <= soft < number:  # -1: unlimited
-        resource.setrlimit(resource.RLIMIT_NOFILE, (number if hard < 0 else min(number, hard), hard))
+        try:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (number, hard))
+        except ValueError as error:
+            what = f"{endpoints_file()} wants up to {connections} connections, but a process may open {hard} files here"
+            raise UserError(f"{what}; lower max_in_flight, or raise the limit (ulimit -Hn)") from error
     return _BoundedClient(limits=httpx2.Limits(max_connections=connections, max_keepalive_connections=connections))
 
 
