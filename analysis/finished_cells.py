@@ -172,8 +172,8 @@ def read_all(folders: Iterable[Path]) -> tuple[FinishedCell, ...]:
         raise UserError("no results to show: expected at least one cell folder; run the workflow first")
     _agree("kinds of backbones", cells, lambda run: "simulated" if run.simulated else "real")
     _agree("presets", cells, lambda run: run.preset)
-    _agree("simulators", cells, _simulator)
-    _agree("weights of the backbones", cells, _weights)
+    _agree("simulators", cells, lambda run: ", ".join(filter(is_simulated, _values(run, "revision"))) or "none")
+    _agree("weights of the backbones", cells, lambda run: ", ".join(map(short, _values(run, "weights", "original"))))
     for benchmark in sorted({cell.run.benchmark for cell in cells}):
         column = [cell for cell in cells if cell.run.benchmark == benchmark]
         _agree(f"data checksums of {benchmark}", column, lambda run: run.data.checksum)
@@ -238,10 +238,5 @@ def _agree(what: str, cells: Sequence[FinishedCell], value_of: Callable[[RunInfo
             )
 
 
-def _simulator(run: RunInfo) -> str:
-    revisions = {str(backbone.get("revision")) for backbone in run.backbones.values()}
-    return ", ".join(sorted(filter(is_simulated, revisions))) or "none"
-
-
-def _weights(run: RunInfo) -> str:
-    return ", ".join(sorted({short(str(backbone.get("weights", "original"))) for backbone in run.backbones.values()}))
+def _values(run: RunInfo, name: str, usual: str = "") -> list[str]:
+    return sorted({str(backbone.get(name, usual)) for backbone in run.backbones.values()})

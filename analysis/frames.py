@@ -16,7 +16,7 @@ import pandas as pd
 from analysis.finished_cells import TRAINING, FinishedCell, by_key
 from analysis.provenance import identity
 from analysis.published import AVERAGE, KEY, Published, load
-from analysis.statistics import Estimate, accuracy, macro_average, mean
+from analysis.statistics import accuracy, macro_average, mean
 from harness.benchmarks.items import Status
 from harness.errors import UserError
 from harness.runner.layout import POOL, SINGLE
@@ -186,16 +186,13 @@ class Results:
 
     @cached_property
     def _printed(self) -> pd.DataFrame:
-        names = ["published", "published_fit", "published_counts", "published_questions"]
         records = {}
         for row in self.published.rows:
             for key, printed in row.accuracies.items():
-                counts = [f"{count.k}/{count.n}" for count in printed.counts]
                 count = printed.counts[0] if printed.counts else printed.near
-                numbers = printed.percent, printed.fit, " ".join(counts), count.n if count else None
-                records[row.method, row.backbone, key] = numbers
+                records[row.method, row.backbone, key] = printed.percent, count.n if count else None
         index = pd.MultiIndex.from_tuples(records, names=KEY)
-        frame = pd.DataFrame(list(records.values()), index, names)
+        frame = pd.DataFrame(list(records.values()), index, ["published", "published_questions"])
         return self._mask_pool(frame.assign(published_total=self.published.table("costs")["cost"]))
 
     @cached_property
@@ -221,8 +218,7 @@ class Results:
         record: dict[str, Any] = {"uneven": rows["seeds"].nunique() > 1}
         if record["uneven"] or len(rows) < len(self.published.benchmarks):
             return record
-        estimates = [Estimate(item.fraction, 0, 1, item.variance, item.df) for item in rows.itertuples()]
-        estimate = macro_average(estimates).estimate(0.0, 1.0)
+        estimate = macro_average(rows["fraction"], rows["variance"], rows["df"]).estimate(0.0, 1.0)
         first = rows["fraction_seed0"].astype(float)
         return {
             **record,

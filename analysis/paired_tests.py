@@ -1,7 +1,6 @@
 """Paired comparison of two methods: differences, tests, and the effects that the items can detect."""
 
 import math
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
@@ -13,7 +12,7 @@ from scipy.stats import binom
 
 from analysis.finished_cells import FinishedCell
 from analysis.frames import AVERAGE, KEY, Key, Results
-from analysis.statistics import Array, Estimate, Jackknife, macro_average, t_quantile
+from analysis.statistics import Array, Jackknife, macro_average, t_quantile
 
 ALPHA = 0.05
 POWER = 0.8
@@ -21,17 +20,16 @@ ENDS = ("", "_low", "_high")
 _MEASURES = ("difference", "cost_difference", "cost_ratio", "cost_ratio_all_calls")
 COLUMNS = [
     *("n", *(f"{name}{end}" for name in _MEASURES for end in ENDS), "variance", "df", "p", "p_not_worse"),
-    *("first_alone", "second_alone", "odds_ratio", "cohens_g", "detectable", "detectable_holm"),
+    *("first_alone", "second_alone", "detectable"),
 ]
 
 
 def compare(
-    first: Sequence[FinishedCell], second: Sequence[FinishedCell], margin: float | None = None, tests: int = 1
+    first: Sequence[FinishedCell], second: Sequence[FinishedCell], margin: float | None = None
 ) -> dict[str, Any]:
     """Compare two rows on the same items, over all seeds; return :data:`COLUMNS`.
 
     Differences are first minus second, in points of accuracy and in cost; ratios of costs are first over second.
-    ``detectable_holm`` is at the first threshold of Holm's correction for that many ``tests``.
 
     With one seed on each side, the test is McNemar's exact test and the interval that of
     :func:`analysis.statistics.paired`; otherwise both use Student's t (:meth:`Jackknife.spread`).
@@ -69,25 +67,18 @@ def compare(
         "p_not_worse": math.nan if margin is None else accuracy.p_above(-margin),
         "first_alone": alone,
         "second_alone": others,
-        "odds_ratio": alone / others if others else math.inf if alone else math.nan,
-        "cohens_g": alone / (alone + others) - 0.5 if alone + others else 0.0,
-        **{
-            f"detectable{name}": detectable(lead, trainings, None if accuracy.counts else accuracy.df, level)
-            for name, level in (("", ALPHA), ("_holm", ALPHA / tests))
-        },
+        "detectable": detectable(lead, trainings, None if accuracy.counts else accuracy.df),
     }
 
 
 def comparisons(results: Results, pairs: Mapping[Key, tuple[Key, Key]], margin: float | None = None) -> pd.DataFrame:
     """Apply :func:`compare` to pairs of rows by key; NaN unless both were run."""
     cells = results.cells_by_row
-    run = {key: pair for key, pair in pairs.items() if cells.keys() >= {*pair}}
-    tests = Counter(key[:2] for key in run)
-    compared = {
-        key: compare(cells[first], cells[second], margin, tests[key[:2]]) for key, (first, second) in run.items()
-    }
-    index = pd.MultiIndex.from_tuples(pairs, names=KEY)
-    return pd.DataFrame([compared.get(key, {}) for key in pairs], index, COLUMNS)
+    compared = (
+        compare(cells[first], cells[second], margin) if cells.keys() >= {first, second} else {}
+        for first, second in pairs.values()
+    )
+    return pd.DataFrame(list(compared), pd.MultiIndex.from_tuples(pairs, names=KEY), COLUMNS)
 
 
 def against(results: Results, reference: tuple[str, str], margin: float | None = None) -> pd.DataFrame:
@@ -115,7 +106,7 @@ def _mean_differences(
     frame = pd.DataFrame(index=index, columns=names, dtype=float)
     for row in rows:
         parts = tests.loc[[(*row, benchmark) for benchmark in results.published.benchmarks]]
-        spread = macro_average([Estimate(part.difference, 0, 0, part.variance, part.df) for part in parts.itertuples()])
+        spread = macro_average(parts["difference"], parts["variance"], parts["df"])
         not_worse = math.nan if margin is None else spread.p_above(-margin)
         frame.loc[(*row, AVERAGE)] = [*spread.estimate(-100.0, 100.0)[:3], spread.p, not_worse]
     return frame
@@ -128,8 +119,8 @@ def holm(p_values: pd.Series) -> pd.Series:
     return raised.cummax().clip(upper=1.0).reindex(present.index)
 
 
-def detectable(differences: Array, trainings: float, df: float | None, level: float = ALPHA) -> float:
-    """Return the smallest true mean difference detected with 80 % power at a two-sided level, or infinity.
+def detectable(differences: Array, trainings: float, df: float | None) -> float:
+    """Return the smallest true mean difference detected with 80 % power at a two-sided 5 %, or infinity.
 
     It assumes that other items differ as often and by as much as these. It is infinite if no mean difference
     is detectable when so few items differ.
@@ -138,15 +129,14 @@ def detectable(differences: Array, trainings: float, df: float | None, level: fl
         differences: Difference of each item, shape (n,), in the unit of the result.
         trainings: Variance between trainings, added to the squared standard error.
         df: Degrees of freedom of the t test; None for McNemar's exact test.
-        level: Significance level of the test.
     """
     n = len(differences)
     # If items differ this often, the mean is at most the mean absolute difference.
     most = float(np.abs(differences).mean())
     if df is None:
-        return most * _least_lead(n, np.count_nonzero(differences), level) if most else math.inf
+        return most * _least_lead(n, np.count_nonzero(differences)) if most else math.inf
     error = math.sqrt(np.mean(differences**2) / n + trainings)
-    needed = _effect(df + 1, level) * math.sqrt(df + 1) * error if n > 1 else math.inf
+    needed = _effect(df + 1) * math.sqrt(df + 1) * error if n > 1 else math.inf
     return needed if 0 < needed <= most else math.inf
 
 
@@ -171,15 +161,15 @@ def p_value(p: float) -> str:
 
 
 @cache
-def _least_lead(n: int, discordant: int, level: float) -> float:
+def _least_lead(n: int, discordant: int) -> float:
     """Return the smallest lead that the exact test detects, as a share of discordant items; or infinity.
 
     The number of discordant items is random, as in a new sample of ``n`` items.
     """
     numbers = np.arange(n + 1)
     # The maximum number of items won by the loser at which the test still rejects.
-    most = binom.ppf(level / 2, numbers, 0.5)
-    most -= binom.cdf(most, numbers, 0.5) > level / 2
+    most = binom.ppf(ALPHA / 2, numbers, 0.5)
+    most -= binom.cdf(most, numbers, 0.5) > ALPHA / 2
     chances = binom.pmf(numbers, n, discordant / n)
 
     def excess(lead: float) -> float:
@@ -189,11 +179,11 @@ def _least_lead(n: int, discordant: int, level: float) -> float:
 
 
 @cache
-def _effect(n: float, level: float) -> float:
+def _effect(n: float) -> float:
     """Return the detectable effect in standard deviations. One-sided at half the level, where the solver converges."""
     from statsmodels.stats.power import TTestPower
 
-    return float(TTestPower().solve_power(nobs=n, alpha=level / 2, power=POWER, alternative="larger"))
+    return float(TTestPower().solve_power(nobs=n, alpha=ALPHA / 2, power=POWER, alternative="larger"))
 
 
 def values_of(cells: Sequence[FinishedCell]) -> Array:

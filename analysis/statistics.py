@@ -290,15 +290,13 @@ def accuracy(seeds: Sequence[Sequence[bool]]) -> Estimate:
     return estimate._replace(variance=((estimate.high - estimate.low) / t_quantile(math.inf)) ** 2, df=math.inf)
 
 
-def macro_average(estimates: Sequence[Estimate]) -> Spread:
+def macro_average(means: ArrayLike, variances: ArrayLike, degrees: ArrayLike) -> Spread:
     """Return the unweighted mean of independent test sets, with Satterthwaite's degrees of freedom."""
-    count = len(estimates)
-    variances = np.array([estimate.variance for estimate in estimates]) / count**2
-    total = float(variances.sum())
-    parts = variances / total if 0 < total < math.inf else np.full(count, 1 / count)
-    per_degree = math.fsum(parts**2 / np.array([estimate.df for estimate in estimates]))
-    mean = math.fsum(estimate.mean for estimate in estimates) / count
-    return Spread(mean, total, 1 / per_degree if per_degree else math.inf)
+    means, squared, degrees = (np.asarray(values, dtype=float) for values in (means, variances, degrees))
+    count, total = len(means), float(squared.sum() / len(means) ** 2)
+    parts = squared / squared.sum() if 0 < total < math.inf else np.full(count, 1 / count)
+    per_degree = math.fsum(parts**2 / degrees)
+    return Spread(math.fsum(means) / count, total, 1 / per_degree if per_degree else math.inf)
 
 
 class Ratio(NamedTuple):

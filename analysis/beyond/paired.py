@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 
 import pandas as pd
 
-from analysis import columns, mix
+from analysis import bounds, columns
 from analysis.columns import by_benchmark, entries, factors, interval_of
 from analysis.exhibit import BEST, NOT_RUN, Entry, signed
 from analysis.finished_cells import FinishedCell
@@ -18,7 +18,6 @@ _NAMES = {
     "first_alone": "reference_right_alone",
     "second_alone": "row_right_alone",
     "detectable": "detectable_difference",
-    "detectable_holm": "detectable_difference_holm",
 }
 
 
@@ -32,7 +31,7 @@ def build(source: Source) -> Table:
         rows, frame = labels_of([("", "no other row", "")], heads), pd.DataFrame(columns=KEY)
         return columns.table(results, "paired", caption, rows, nothing, [], frame)
     reference = results.reference
-    frame = _frame(results, reference, margin).join(mix.against_mix(results))
+    frame = _frame(results, reference, margin).join(bounds.against_mix(results))
     name = results.rows.loc[reference, "name"]
     groups = {(title, n): _group(rows, margin) for _, title, n, rows in by_benchmark(results, frame)}
     if results.has_average:
@@ -71,7 +70,7 @@ def _group(rows: pd.DataFrame, margin: float | None) -> dict[str, list[Entry]]:
         **_differences(rows),
         "p": entries(rows["p_holm"], p_value, NOT_RUN, mark=_bold(rows["p_holm"])),
         **_not_worse(rows, margin),
-        **mix.column(rows),
+        **bounds.mix_column(rows),
         "Publ. cost ×": entries(rows["published_cost_ratio"], _ratio),
         **{
             title: factors(rows, name, _ratio, rows["n"].isna())

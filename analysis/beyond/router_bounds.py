@@ -14,7 +14,7 @@ from functools import partial
 import numpy as np
 import pandas as pd
 
-from analysis import bounds, columns, mix
+from analysis import bounds, columns
 from analysis.bounds import BEST, ORACLE, TITLES, Answers, Bounds
 from analysis.columns import entries, format_series, interval_of
 from analysis.exhibit import ALL_CALLS, format_cost, signed
@@ -96,7 +96,7 @@ def _frame(results: Results, benchmark: str, of_pool: Bounds) -> pd.DataFrame:
     ]
     frame = pd.DataFrame(records, pd.MultiIndex.from_tuples(rows, names=KEY))
     reference = (*results.reference, benchmark)
-    frame = frame.join(mix.against_mix(results))
+    frame = frame.join(bounds.against_mix(results))
     return frame.assign(cost_factor=frame["cost_per_query"] / frame["cost_per_query"].get(reference, math.nan))
 
 
@@ -152,7 +152,7 @@ def _groups(frame: pd.DataFrame, titles: Mapping[str, str]) -> columns.Groups:
             ALL_CALLS.lower(): entries(UNIT * frame["cost_all_calls"], format_cost),
             "steps": entries(frame["depth"], "{:.2f}"),
         },
-        ("Mix at equal cost", ""): {"accuracy (%)": entries(frame["mix"], "{:.2f}"), **mix.column(frame)},
+        ("Mix at equal cost", ""): {"accuracy (%)": entries(frame["mix"], "{:.2f}"), **bounds.mix_column(frame)},
         ("Headroom", ""): {
             "gained": entries(frame["headroom"], signed, _UNDECIDED, below=ends),
             "right alone (%)": entries(frame["right_alone"], "{:.2f}"),

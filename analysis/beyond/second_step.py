@@ -5,7 +5,6 @@ comparisons are paired over these questions; the policies answer all questions.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -13,10 +12,9 @@ import numpy as np
 import pandas as pd
 
 from analysis import columns
-from analysis.beyond.tree import difference, find_tree, read_tree
-from analysis.columns import entries, interval_of
-from analysis.exhibit import format_cost, signed
-from analysis.finished_cells import short
+from analysis.beyond.tree import accuracy_of, difference, find_tree, points_of, read_tree, table_of
+from analysis.columns import entries
+from analysis.exhibit import format_cost
 from analysis.frames import UNIT, percent
 from analysis.paired_tests import ENDS, holm, p_value
 from analysis.source import Source
@@ -47,7 +45,7 @@ class Policy(NamedTuple):
 def build(source: Source) -> Table:
     """Return one row per comparison and policy. Raises UserError if no enumeration fits the cells."""
     results = source.results()
-    benchmark, title = results.only_benchmark()
+    benchmark, _ = results.only_benchmark()
     folder, misfit = find_tree(source.preset, benchmark)
     with data_of(folder):
         nodes, digest = read_tree(folder, results, ["item_id", "split", *_SECOND, *_STEPS], misfit)
@@ -55,18 +53,14 @@ def build(source: Source) -> Table:
     if not {*tests} <= {*nodes.loc[nodes["split"] == TEST_SPLIT, "item_id"]}:
         raise misfit
     policies = [*_policies(nodes)]
-    cells = {key[:2]: row[0].items.set_index("item_id") for key, row in results.cells_by_row.items()}
-    for key, items in cells.items():
-        titles = results.rows.loc[key, ["method_title", "backbone_title"]]
-        policies.append(Policy(titles.iloc[0], titles.iloc[1], items["correct"].astype(float), items["cost_total"]))
+    for key, cells in results.cells_by_row.items():
+        items, row = cells[0].items.set_index("item_id"), results.rows.loc[key[:2]]
+        right, cost = items["correct"].astype(float), items["cost_total"]
+        policies.append(Policy(row["method_title"], row["backbone_title"], right, cost))
     rows = pd.DataFrame([*_comparisons(nodes, tests), *_measured(policies, tests)])
     rows["p_holm"] = holm(rows["p"].where(rows["section"] == "primary"))
     frame = rows.reindex(columns=[*_TEXT, *_NUMBERS])
-    frame["on"] = frame["on"].fillna("").replace(results.published.backbones)
-    caption = f"{source.caption} {title}, {results.questions(benchmark)}."
-    labels = columns.labels(frame, *_TEXT, heads=("Row", "LLM"))
-    table = columns.table(results, "second_step", caption, labels, _groups(frame), source.legend, frame)
-    return replace(table, provenance={**table.provenance, "enumeration": short(digest)})
+    return table_of(source, results, "second_step", frame, _groups(frame), digest)
 
 
 def _step_1(nodes: pd.DataFrame) -> dict[str, pd.DataFrame]:
@@ -78,12 +72,8 @@ def _step_1(nodes: pd.DataFrame) -> dict[str, pd.DataFrame]:
 def _step_2(nodes: pd.DataFrame, first: str, second: str, kind: str) -> pd.DataFrame:
     """Return the second steps of a kind after failed first steps, or after passed ones, indexed by question."""
     rows = nodes[(nodes["backbone"] == first) & (nodes["step2_backbone"] == second)]
-    reads, is_drawn, is_blind = (
-        rows["step2_reads"].eq(True),
-        rows["step2_temperature"] > 0,
-        rows["tool_output"] == "none",
-    )
-    failed = rows["step1_passes"].eq(False)
+    reads, failed = rows["step2_reads"].eq(True), rows["step1_passes"].eq(False)
+    is_drawn, is_blind = rows["step2_temperature"] > 0, rows["tool_output"] == "none"
     chosen = {
         "reading": failed & reads & ~is_blind,
         "without outcome": failed & reads & is_blind,
@@ -156,16 +146,15 @@ def _measured(policies: Sequence[Policy], tests: pd.Series) -> Iterator[dict[str
 
 
 def _groups(frame: pd.DataFrame) -> columns.Groups:
-    points = partial(signed, digits=1)
     return {
         ("Questions", ""): {"n": entries(frame["n"], "{:.0f}")},
         ("Right", ""): {
-            "accuracy (%)": entries(frame["accuracy"], "{:.2f}", below=interval_of(frame, "accuracy", "{:.1f}")),
+            "accuracy (%)": accuracy_of(frame),
             "training (%)": entries(frame["training"], "{:.1f}"),
             "all calls (1e-4)": entries(UNIT * frame["cost"], format_cost),
         },
         ("Difference", ""): {
-            "points": entries(frame["difference"], signed, below=interval_of(frame, "difference", points, ", ")),
+            "points": points_of(frame, "difference"),
             "won": entries(frame["first_alone"], "{:.0f}"),
             "lost": entries(frame["second_alone"], "{:.0f}"),
             "p": entries(frame["p"], p_value),

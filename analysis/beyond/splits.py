@@ -11,7 +11,6 @@ import pandas as pd
 from analysis import bounds, columns
 from analysis.exhibit import Entry, entries, signed
 from analysis.frames import KEY, Key, Results
-from analysis.mix import mixes
 from analysis.paired_tests import ENDS
 from analysis.provenance import identity
 from analysis.source import Source
@@ -59,7 +58,7 @@ def lead_over_mix(row: Array, models: Array) -> Array:
     leads = np.empty_like(row[0])
     for split, cost in enumerate(np.nanmean(row[1], axis=-1)):
         points, costs = np.nanmean(models[:, :, split], axis=-1).T
-        pair = mixes(np.array([cost]), costs[:, np.newaxis], points[:, np.newaxis]).argmax()
+        pair = bounds.mixes(np.array([cost]), costs[:, np.newaxis], points[:, np.newaxis]).argmax()
         first, second = divmod(int(pair), len(models))
         distance = max(costs[second] - costs[first], 0.0)
         share = max(cost - costs[first], 0.0) / distance if distance else 0.0

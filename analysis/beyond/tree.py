@@ -17,7 +17,7 @@ import pandas as pd
 
 from analysis import bounds, columns
 from analysis.columns import entries, interval_of
-from analysis.exhibit import format_cost, signed
+from analysis.exhibit import Entry, format_cost, signed
 from analysis.finished_cells import read_table, short
 from analysis.frames import UNIT, Results, percent
 from analysis.paired_tests import ENDS, p_value
@@ -49,16 +49,24 @@ class Baselines(NamedTuple):
 def build(source: Source) -> Table:
     """Return one row per path, effect, bound and method. Raises UserError if no enumeration fits the cells."""
     results = source.results()
-    benchmark, title = results.only_benchmark()
+    benchmark, _ = results.only_benchmark()
     nodes, digest = _nodes(source.preset, results, benchmark)
     frame = pd.DataFrame([*_rows(results, nodes, benchmark)])
     # No p for paths, which are many, and bounds, which are chosen on these questions: it would mislead.
     frame.loc[frame["section"].isin(["bounds", "paths"]), ["p", "p_random"]] = np.nan
     frame = frame.reindex(columns=list(dict.fromkeys(["section", "title", "on", *_NUMBERS, *frame.columns])))
-    frame["on"] = frame["on"].fillna("").replace(results.published.backbones)
+    return table_of(source, results, "tree", frame, _groups(frame), digest)
+
+
+def table_of(
+    source: Source, results: Results, label: str, frame: pd.DataFrame, groups: columns.Groups, digest: str
+) -> Table:
+    """Build a table with a row for each ``section``, ``title`` and ``on`` of a frame from an enumeration."""
+    [(benchmark, title)] = results.benchmarks.items()
+    frame = frame.assign(on=frame["on"].fillna("").replace(results.published.backbones))
     caption = f"{source.caption} {title}, {results.questions(benchmark)}."
     rows = columns.labels(frame, "section", "title", "on", heads=("Row", "LLM"))
-    table = columns.table(results, "tree", caption, rows, _groups(frame), source.legend, frame)
+    table = columns.table(results, label, caption, rows, groups, source.legend, frame)
     return replace(table, provenance={**table.provenance, "enumeration": short(digest)})
 
 
@@ -190,21 +198,24 @@ def _effects(correct: pd.DataFrame) -> Iterator[dict[str, Any]]:
         yield effect(f"LLM: {large} − {small}", "", of_large, of_small)
 
 
+def accuracy_of(frame: pd.DataFrame) -> list[Entry]:
+    """Return the column of accuracies with their intervals."""
+    return entries(frame["accuracy"], "{:.2f}", below=interval_of(frame, "accuracy", "{:.1f}"))
+
+
+def points_of(frame: pd.DataFrame, name: str) -> list[Entry]:
+    """Return a column of differences in points with their intervals."""
+    return entries(frame[name], signed, below=interval_of(frame, name, partial(signed, digits=1), ", "))
+
+
 def _groups(frame: pd.DataFrame) -> columns.Groups:
-    points = partial(signed, digits=1)
     return {
         ("Answers", ""): {
-            "accuracy (%)": entries(frame["accuracy"], "{:.2f}", below=interval_of(frame, "accuracy", "{:.1f}")),
+            "accuracy (%)": accuracy_of(frame),
             "all calls (1e-4)": entries(UNIT * frame["cost_all_calls"], format_cost),
         },
-        ("Difference", ""): {
-            "points": entries(frame["difference"], signed, below=interval_of(frame, "difference", points, ", ")),
-            "p": entries(frame["p"], p_value),
-        },
-        ("Above random", ""): {
-            "points": entries(frame["above_random"], signed, below=interval_of(frame, "above_random", points, ", ")),
-            "p": entries(frame["p_random"], p_value),
-        },
+        ("Difference", ""): {"points": points_of(frame, "difference"), "p": entries(frame["p"], p_value)},
+        ("Above random", ""): {"points": points_of(frame, "above_random"), "p": entries(frame["p_random"], p_value)},
         ("Oracle of the tree", ""): {
             "gained": entries(frame["gained"], signed, below=interval_of(frame, "gained", signed, " to ")),
             "regret (points)": entries(frame["regret"], signed),

@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Picture
 
 from analysis import notes
-from analysis.exhibit import format_series, signed
+from analysis.exhibit import format_series
 from analysis.figure import COLUMN, Figure, bars, looks
 from analysis.frames import UNIT, with_costs
 from analysis.source import Source
@@ -32,17 +32,9 @@ def build(source: Source) -> Figure:
     # From run.json: the configuration may have changed since.
     limits = {cell.run.method: cell.run.config["max_depth"] for cell in results.cells}
     frame = frame.join(depths).assign(max_depth=[limits[method] for method, *_ in frame.index]).sort_values("max_depth")
-    # The paper compares φ = 6 with 10. A real run adds its own difference.
-    fractions = frame.set_index("max_depth")["fraction"]
-    has_change = not results.simulated and {6, 10} <= set(fractions.index)
-    legend = [*source.legend]
-    if has_change:
-        legend.append(f"From φ = 6 to 10 here: {signed(100 * (fractions[10] - fractions[6]))} points.")
-    if lacking := [str(phi) for phi in DEPTHS if phi not in fractions.index]:
-        legend.append(f"Not run: φ = {', '.join(lacking)}.")
     return Figure(
         label="depth",
-        **notes.describe_run(results, source.caption, legend),
+        **notes.describe_run(results, source.caption, source.legend),
         draw=functools.partial(_draw, title, frame),
         inches=(COLUMN, 3.4),
         frame=frame.reset_index(),

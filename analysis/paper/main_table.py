@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 import pandas as pd
 
-from analysis import columns, mix, notes
+from analysis import bounds, columns, notes
 from analysis.columns import accuracies, by_benchmark
 from analysis.exhibit import NO, YES, Entry
 from analysis.frames import AVERAGE, Results
@@ -22,7 +22,7 @@ def build(source: Source) -> Table:
     tied = _tied(results)
     # With several benchmarks only the average has the signs.
     of_column = [] if results.has_average else tied
-    frame = results.frame.join(mix.against_mix(results))
+    frame = results.frame.join(bounds.against_mix(results))
     if results.has_average:
         order = [(*row, key) for row in results.rows_to_show.index for key in (*results.benchmarks, AVERAGE)]
         frame = pd.concat([frame, results.averages]).loc[order]
@@ -39,7 +39,7 @@ def build(source: Source) -> Table:
 
 def _columns(values: pd.DataFrame, tied: Sequence[tuple[str, str]]) -> dict[str, list[Entry]]:
     """Return the columns of a benchmark or the average. For the average, ``values`` has only accuracy."""
-    return {**accuracies(values, tied), **mix.column(values)}
+    return {**accuracies(values, tied), **bounds.mix_column(values)}
 
 
 def _tied(results: Results) -> list[tuple[str, str]]:

@@ -4,7 +4,6 @@ import functools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
-from string import ascii_uppercase
 from typing import Any
 
 import numpy as np
@@ -17,16 +16,15 @@ from matplotlib.ticker import LogFormatter
 from matplotlib.transforms import Bbox
 from numpy.typing import NDArray
 
-from analysis import bounds, mix, notes
+from analysis import bounds, notes
 from analysis.figure import COLUMN, EDGE, SMALL, Figure, bars, draw_frontier, fold, looks, on_frontier
-from analysis.frames import KEY, UNIT, Results, percent, with_costs
+from analysis.frames import UNIT, Results, with_costs
 from analysis.source import Source
 from harness.runner.layout import POOL, SINGLE
 
 _SIDES = ("published", "measured")
 _EMPHASISED = "gmr"
 _SMALLEST, _LARGEST, _POOL_SIZE = 2.5, 6.5, 6.0
-_DISC = 6.5
 _EDGE: Mapping[str, Any] = {"linestyle": "", **EDGE}
 # In the legend, which has two columns: letters per title and inches per line.
 _KEY_LETTERS, _LINE_INCHES = 22, 0.13
@@ -47,12 +45,9 @@ def build(source: Source) -> Figure:
     results = source.results()
     benchmark, title = results.only_benchmark()
     frame = with_costs(results.frame.xs(benchmark, level="benchmark", drop_level=False), results)
-    of_pool = bounds.of_pool(results, benchmark)
-    frame = _with_bounds(frame, of_pool)
-    is_bound = frame.index.get_level_values("method").isin(bounds.TITLES)
     swept = {cell.run.method: cell.run.swept[0] for cell in results.cells if cell.run.swept}
     frame["sweep_of"] = frame.index.get_level_values("method").map(swept)
-    is_method = ~is_bound & frame["sweep_of"].isna()
+    is_method = frame["sweep_of"].isna()
     # Show a published accuracy only with a published cost.
     frame["published"] = frame["published"].where(frame["published_cost_per_query"].notna())
     frame["difference"] = frame["difference"].where(frame["published"].notna())
@@ -62,18 +57,16 @@ def build(source: Source) -> Figure:
         shown = cost.where(accuracy.notna() & (cost > 0))
         frame[f"{side}_x"], frame[f"{side}_y"] = UNIT * shown, accuracy
         frame[f"{side}_on_frontier"] = on_frontier(shown.where(is_method), accuracy)
-    titles = (
-        frame.loc[is_method | is_bound, "method_title"].nunique() + frame.loc[is_method, "backbone_title"].nunique()
-    )
+    titles = frame.loc[is_method, ["method_title", "backbone_title"]].nunique().sum()
     names = {"published": results.published.benchmarks.get(benchmark, title), "measured": title}
     panels = {side: name for side, name in names.items() if side == "measured" or frame[f"{side}_x"].notna().any()}
-    free = (frame["method_title"] + (" (" + frame["backbone_title"] + ")").fillna(""))[frame["cost_per_query"].eq(0)]
+    free = frame.loc[frame["cost_per_query"].eq(0), "name"]
     left_out = [f"Left out, since a logarithmic axis cannot show a cost of 0: {', '.join(free)}."] * bool(len(free))
-    unit, marks = _unit(results, frame, panels), frame[is_bound & frame["measured_x"].notna()]
+    unit, lines = _unit(results, frame, panels), _lines(frame, bounds.of_pool(results, benchmark))
     return Figure(
         label=f"pareto-{benchmark}",
         **notes.describe_run(results, source.caption, [*source.legend, *left_out]),
-        draw=functools.partial(_draw, panels, frame[is_method], marks, _lines(frame, of_pool), unit, results.own),
+        draw=functools.partial(_draw, panels, frame[is_method], lines, unit, results.own),
         inches=(COLUMN, 0.9 + 1.75 * len(panels) + _LINE_INCHES * math.ceil(titles / 2)),
         frame=frame.reset_index(),
     )
@@ -97,30 +90,19 @@ def _lines(frame: pd.DataFrame, of_pool: bounds.Bounds | None) -> dict[str, pd.D
     if of_pool is not None and of_pool.cost.any(axis=1).all():
         costs, points = (values.mean(axis=1, keepdims=True) for values in (UNIT * of_pool.cost, 100 * of_pool.correct))
         x = np.geomspace(costs.min(), frame[xy[0]].max(), 500)
-        lines[""] = pd.DataFrame({xy[0]: x, xy[1]: mix.mixes(x, costs, points).max(axis=0)})
+        lines[""] = pd.DataFrame({xy[0]: x, xy[1]: bounds.mixes(x, costs, points).max(axis=0)})
     return lines
-
-
-def _with_bounds(frame: pd.DataFrame, of_pool: bounds.Bounds | None) -> pd.DataFrame:
-    if of_pool is None:
-        return frame
-    rows = pd.DataFrame([(row.correct.mean(), row.cost.mean()) for row in of_pool.rows.values()])
-    rows = rows.set_axis(["fraction", "cost_per_query"], axis=1).assign(ran=True, method_title=bounds.TITLES.values())
-    index = pd.MultiIndex.from_product([of_pool.rows, [POOL], frame.index.unique("benchmark")], names=KEY)
-    return pd.concat([frame, rows.assign(measured=rows["fraction"].map(percent)).set_axis(index)])
 
 
 def _draw(
     titles: Mapping[str, str],
     frame: pd.DataFrame,
-    marks: pd.DataFrame,
     lines: Mapping[str, pd.DataFrame],
     unit: tuple[float, str],
     own: Sequence[str],
     picture: Picture,
 ) -> None:
-    scaled = ["published_x", "measured_x"]
-    frame, marks = (rows.assign(**rows[scaled] / unit[0]) for rows in (frame, marks))
+    frame = frame.assign(**frame[["published_x", "measured_x"]] / unit[0])
     grid = picture.subplots(len(titles), sharex=True, sharey=True, squeeze=False)
     panels = dict(zip(titles, grid[:, 0], strict=True))
     styles = looks([*dict.fromkeys([*frame.index.unique("method"), *filter(None, lines)])], own)
@@ -150,26 +132,11 @@ def _draw(
     for method, line in lines.items():
         style = {"color": styles[method][0], "marker": ".", "markersize": 3} if method else {"color": "0.35", "ls": ":"}
         panels["measured"].plot(line["measured_x"] / unit[0], line["measured_y"], linewidth=0.8, zorder=4, **style)
-    handles = [*_key(frame, styles, sizes), *_draw_marks(panels["measured"], marks)]
-    picture.legend(handles=handles, loc="outside lower center", ncols=2, **look)
+    picture.legend(handles=_key(frame, styles, sizes), loc="outside lower center", ncols=2, **look)
     # Labels are placed after the layout has sized the panels.
     picture.draw_without_rendering()
     for side, panel in panels.items():
-        _label_points(panel, pd.concat([frame, marks]), side, [_EMPHASISED, *own])
-
-
-def _draw_marks(panel: Axes, marks: pd.DataFrame) -> list[Line2D]:
-    """Draw bounds of the pool as letters; return their legend handles."""
-    letters: dict[str, Any] = {"fontsize": SMALL - 1, "ha": "center", "va": "center_baseline", "zorder": 5}
-    look: dict[str, Any] = {"marker": "o", "color": "white", "markersize": _DISC, "markeredgecolor": "0.3"}
-    look |= {"linestyle": "", "markeredgewidth": 0.5, "zorder": 4}
-    handles = []
-    for letter, (_, row) in zip(ascii_uppercase, marks.iterrows(), strict=False):
-        x, y = row["measured_x"], row["measured_y"]
-        panel.plot(x, y, **look)
-        panel.annotate(letter, (x, y), **letters)
-        handles.append(Line2D([], [], label=f"{letter}: {fold(row['method_title'], _KEY_LETTERS)}", **look))
-    return handles
+        _label_points(panel, frame, side, [_EMPHASISED, *own])
 
 
 def _key(frame: pd.DataFrame, styles: Mapping[str, tuple[str, str]], sizes: Mapping[str, float]) -> list[Line2D]:

@@ -1,11 +1,11 @@
 """Mean and standard deviation of accuracy over training seeds (paper, Variance across Training Seeds)."""
 
-from collections.abc import Iterator
+from itertools import chain
 
 import pandas as pd
 
 from analysis import columns
-from analysis.columns import accuracies, entries, format_series, side_by_side
+from analysis.columns import accuracies, format_series, side_by_side
 from analysis.exhibit import Entry, signed
 from analysis.frames import AVERAGE, KEY, Results
 from analysis.source import Source
@@ -25,13 +25,16 @@ def build(source: Source) -> Table:
     frame = _frame(results, seeds, printed, [*keys, OVERALL])
     heads = {key: (results.benchmarks[key], results.questions(key)) for key in keys}
     heads |= {OVERALL: ("Overall", "")} if results.has_average else {}
-    groups = {head: _group(results, frame, seeds, key) for key, head in heads.items()}
-    rows = []
-    for row in frame.index.droplevel("benchmark").unique():
-        method, backbone = results.rows.loc[row, ["method_title", "backbone_title"]]
-        labels = ["mean", "sd", *(f"seed {seed}" for seed in _several(seeds.loc[row]).index)]
-        rows += [(row[0], method, backbone if label == "mean" else "", label) for label in labels]
-    legend = [*source.legend, *_legend(results, frame, seeds, printed)]
+    groups = {head: _group(results, frame, key) for key, head in heads.items()}
+    titles = results.rows.loc[frame.index.droplevel("benchmark").unique(), ["method_title", "backbone_title"]]
+    rows = [
+        (key, method, backbone if label == "mean" else "", label)
+        for (key, _), method, backbone in titles.itertuples(name=None)
+        for label in ("mean", "sd")
+    ]
+    legend = [*source.legend]
+    if seeds.groupby(KEY[:2]).size().nunique() > 1:
+        legend.append("The methods were trained with different numbers of seeds: their deviations are not comparable.")
     labels = labels_of(rows, ("Method", "LLM", ""))
     return columns.table(results, "seed-variance", source.caption, labels, groups, legend, frame)
 
@@ -69,37 +72,9 @@ def _frame(results: Results, seeds: pd.DataFrame, printed: pd.DataFrame, names: 
     return frame.assign(difference=difference)
 
 
-def _several(seeds: pd.DataFrame) -> pd.DataFrame:
-    """Drop a single seed: it is the mean."""
-    return seeds if len(seeds) > 1 else seeds.head(0)
-
-
-def _group(results: Results, frame: pd.DataFrame, seeds: pd.DataFrame, key: str) -> dict[str, list[Entry]]:
-    rows = frame.index.droplevel("benchmark").unique()
-    values = frame.reindex([(*row, key) for row in rows])
+def _group(results: Results, frame: pd.DataFrame, key: str) -> dict[str, list[Entry]]:
+    values = frame.reindex([(*row, key) for row in frame.index.droplevel("benchmark").unique()])
     values = values.assign(published=values["published_mean"], ran=values["mean"].notna(), several=False)
     apart = format_series(results.compared(values["sd"].round(2) - values["published_sd"]), signed)
     means, deviations = accuracies(values), side_by_side(values, "sd", "{:.2f}", beside=apart)
-    by_seed = [entries(_several(seeds.loc[row])[key], "{:.2f}") for row in rows]
-    below = {"Publ.": [[Entry()] * len(trainings) for trainings in by_seed], "Meas.": by_seed}
-    return {
-        title: [
-            entry
-            for mean, sd, trainings in zip(means[title], deviations[title], below[title], strict=True)
-            for entry in (mean, sd, *trainings)
-        ]
-        for title in below
-    }
-
-
-def _legend(results: Results, frame: pd.DataFrame, seeds: pd.DataFrame, printed: pd.DataFrame) -> Iterator[str]:
-    if seeds.groupby(KEY[:2]).size().nunique() > 1:
-        yield "The methods were trained with different numbers of seeds, so their deviations are not comparable."
-    # The paper also names the lowest or highest training of a method.
-    named = printed.xs(OVERALL, level="benchmark").reindex(frame.index.droplevel("benchmark").unique())
-    single = [
-        f"{results.published.methods[method].title} {name} {value:.2f}"
-        for (method, _, name), value in named[["lowest", "highest"]].stack().dropna().items()
-    ]
-    if single:
-        yield f"Single trainings that the paper names, Overall: {', '.join(single)}."
+    return {title: [*chain(*zip(mean, deviations[title], strict=True))] for title, mean in means.items()}

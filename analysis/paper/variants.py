@@ -21,7 +21,7 @@ _NAMES = {
     "first_alone": "only_this",
     "second_alone": "only_reference",
     **{f"difference{end}": f"gain{end}" for end in ENDS},
-    **{name: name for name in ("p", "odds_ratio", "cohens_g", "detectable")},
+    **{name: name for name in ("p", "detectable")},
     **{f"cost_ratio{end}": f"cost_factor{end}" for end in ENDS},
 }
 

@@ -129,12 +129,8 @@ def test_calls_that_cannot_be_counted_are_refused(write_cell: WriteCell) -> None
         pflops(read(write_cell(calls=[known])))
     with pytest.raises(UserError, match="not a readable table with the columns item_id"):
         pflops(read(write_cell(calls=[{"item_id": "item-0000"}])))
-
-
-def test_a_timing_that_is_not_the_suites_is_refused(write_cell: WriteCell) -> None:
-    folder = write_cell("gmr", "pool", "humaneval", calls=CALLS)
     with pytest.raises(UserError, match=r"timing\.json is not as this version .*; delete it"):
-        hw_cost(timed(folder, -1.0))
+        hw_cost(timed(write_cell("gmr", "pool", "humaneval", calls=CALLS), -1.0))
 
 
 TABLES = "main_table costs benchmark_cost hw_cost seed_variance gate_behaviour halting_training ablation paradigm roles"

@@ -85,14 +85,14 @@ def test_a_true_leader_is_not_contradicted_and_a_clear_one_is_seen() -> None:
     assert rates(20, 1056, 0.1, lead=-0.06)[0] == 1
 
 
-@pytest.mark.parametrize(("n", "spread"), [(128, 0.0), (416, 0.3), (1056, 0.1)])
+@pytest.mark.parametrize(("n", "spread"), [(128, 0.0), (416, 0.3)])
 def test_three_seeds_cover_what_they_say(n: int, spread: float) -> None:
     assert 0.9 <= covered(300, n, 0.7, spread) <= 0.99
 
 
-@pytest.mark.parametrize(("n", "margin"), [(32, 0.05), (32, 0.1), (60, 0.1)])
-def test_a_row_that_is_worse_by_the_margin_seldom_passes_as_no_worse(n: int, margin: float) -> None:
+def test_a_row_that_is_worse_by_the_margin_seldom_passes_as_no_worse() -> None:
     """The exact rate at the border, over all numbers of questions that only one of the two gets right."""
+    n, margin = 32, 0.1
     passing = np.array(
         [
             [first + second <= n and paired_p_above(first, second, n, -margin) < LIMIT for second in range(n + 1)]

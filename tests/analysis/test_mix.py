@@ -8,7 +8,7 @@ from scipy.optimize import linprog
 from scipy.stats import t
 
 from analysis import figure
-from analysis.mix import mixes
+from analysis.bounds import mixes
 from tests.analysis.reading import costs, main_table, paired, pareto
 
 FEW = st.floats(0.0, 1.0).map(lambda value: round(value, 2))

@@ -47,12 +47,11 @@ def pair(*sizes: int) -> dict[str, Any]:
 def test_what_does_not_differ_or_always_does_is_no_certainty() -> None:
     same = pair(10, 0, 0, 10)
     assert [same[name] for name in ("difference", "cost_difference", "cost_ratio", "p")] == [0, 0, 1, 1]
-    assert (same["detectable"], same["cohens_g"]) == (math.inf, 0)
-    assert math.isnan(same["odds_ratio"])
+    assert same["detectable"] == math.inf
     reach = 100 * 1.959964**2 / (20 + 1.959964**2)
     assert (same["difference_low"], same["difference_high"]) == pytest.approx((-reach, reach), abs=1e-2)
     always = pair(0, 20, 0, 0)
-    assert (always["difference"], always["difference_high"], always["odds_ratio"]) == (100, 100, math.inf)
+    assert (always["difference"], always["difference_high"]) == (100, 100)
     assert 60 < always["difference_low"] < 90
 
 
@@ -61,7 +60,6 @@ def test_of_several_seeds_the_numbers_right_alone_are_those_of_one_training_of_e
     found = compare(cells(first), cells(second))
     # Right in 2/2, 1/2 and 0/2 of the seeds, against 1/2, 2/2 and 1/2.
     assert (found["first_alone"], found["second_alone"]) == (1 / 2, 1 / 2 + 1 / 2)
-    assert found["odds_ratio"] == 1 / 2
 
 
 @pytest.mark.filterwarnings("error::RuntimeWarning")
@@ -99,33 +97,30 @@ def test_difference_and_p_are_of_all_seeds(own: int, other: int) -> None:
     assert found["detectable"] > 2.8 * reach / 3
 
 
-@pytest.mark.parametrize("n", [12, 73, 1319, 20_000])
+@pytest.mark.parametrize("n", [12, 1319])
 def test_the_detectable_difference_solves_the_power_of_a_paired_t_test(n: int) -> None:
     effect = detectable(np.array([1.0, -1.0] * (n // 2) + [1.0] * (n % 2)), 0.0, n - 1)
     critical, shifted = stats.t.ppf(0.975, n - 1), stats.nct(n - 1, effect * math.sqrt(n))
     assert shifted.sf(critical) == pytest.approx(0.8, abs=1e-4)
 
 
-def power_by_enumeration(n: int, discordant: int, lead: float, level: float) -> float:
+def power_by_enumeration(n: int, discordant: int, lead: float) -> float:
     """Return the power of McNemar's exact test, summed over all tables of counts."""
     chances = [(discordant / n + sign * lead) / 2 for sign in (1, -1)]
     tables = [(first, second) for first in range(n + 1) for second in range(n + 1 - first) if second < first]
-    shown = [table for table in tables if mcnemar(*table) < level]
+    shown = [table for table in tables if mcnemar(*table) < 0.05]
     joint = stats.multinomial(n, [*chances, 1 - sum(chances)])
     return float(sum(joint.pmf([first, second, n - first - second]) for first, second in shown))
 
 
-@pytest.mark.parametrize(
-    ("first", "second", "expected"), [(9, 1, 27.3), (12, 2, 32.8), (15, 3, 37.3), (1, 3, math.inf)]
-)
+@pytest.mark.parametrize(("first", "second", "expected"), [(9, 1, 27.3), (15, 3, 37.3), (1, 3, math.inf)])
 def test_of_one_seed_the_detectable_difference_is_that_of_the_exact_test(
     first: int, second: int, expected: float
 ) -> None:
-    found = compare(*map(cells, ([side] for side in counts(8, first, second, 24 - first - second))), tests=2)
-    assert found["detectable"] == pytest.approx(expected, abs=0.05)
-    for name, level in (("detectable", 0.05), ("detectable_holm", 0.025)):
-        if math.isfinite(found[name]):
-            assert power_by_enumeration(32, first + second, found[name] / 100, level) == pytest.approx(0.8, abs=1e-4)
+    least = pair(8, first, second, 24 - first - second)["detectable"]
+    assert least == pytest.approx(expected, abs=0.05)
+    if math.isfinite(least):
+        assert power_by_enumeration(32, first + second, least / 100) == pytest.approx(0.8, abs=1e-4)
     # Up to five discordant questions, the exact test cannot reach 5 %, however many agree.
     assert mcnemar(5, 0) > 0.05
     assert detectable(np.array([1.0] * 5 + [0.0] * 1000), 0.0, None) == math.inf
@@ -168,20 +163,16 @@ def test_a_pair(write_cell: WriteCell) -> None:
     assert [row["Diff."].sign, row["Cost ×"].sign, row["p"].below, row["p"].mark] == ["", "", "", BEST]
     low, high = (float(end.replace("−", "-")) for end in row["Diff."].below.split(", "))
     assert (low, high) == pytest.approx([100 * end for end in intervals.paired(15, 5, 100)], abs=0.06)
-    names = ("reference_right_alone", "row_right_alone", "reference_accuracy", "accuracy", "n", "odds_ratio")
-    assert [float(record[name]) for name in names] == [15, 5, 75, 65, 100, 3]
-    expected = {"cohens_g": 0.25, "p": 2 * 21700 / 2**20, "cost_difference": -0.1, "published_difference": 4.55}
+    names = ("reference_right_alone", "row_right_alone", "reference_accuracy", "accuracy", "n")
+    assert [float(record[name]) for name in names] == [15, 5, 75, 65, 100]
+    expected = {"p": 2 * 21700 / 2**20, "cost_difference": -0.1, "published_difference": 4.55}
     assert {name: float(record[name]) for name in expected} == pytest.approx(expected)
-    assert power_by_enumeration(100, 20, float(record["detectable_difference"]) / 100, 0.05) == pytest.approx(0.8)
+    assert power_by_enumeration(100, 20, float(record["detectable_difference"]) / 100) == pytest.approx(0.8)
 
 
-def test_a_single_row_is_compared_with_nothing(write_cell: WriteCell) -> None:
-    mine = {"mine": {"model": "me/mine", "parameters_b": 1}}
-    table = paired(write_cell("single", "mine", backbones=mine))
-    assert [row.labels[0] for row in table.rows] == ["no other row"]
-
-
-def test_one_question_has_no_power_and_rows_that_cost_nothing_no_ratio(write_cell: WriteCell) -> None:
+def test_one_row_one_question_and_costs_of_zero(write_cell: WriteCell) -> None:
+    alone = paired(write_cell("single", "mine", backbones={"mine": {"model": "me/mine", "parameters_b": 1}}))
+    assert [row.labels[0] for row in alone.rows] == ["no other row"]
     places = [(method, benchmark) for method in ("gmr", "masrouter") for benchmark in ("math", "mbpp")]
     table = paired(*(write_cell(method, "pool", key, correct=[method == "gmr"], cost=0) for method, key in places))
     row = group_of(table, "MATH", "MASRouter")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from analysis.beyond.splits import over_splits
-from analysis.mix import compare_with_mix, mixes
+from analysis.bounds import compare_with_mix, mixes
 from tests.analysis.test_coverage import DISCORDANT, LIMIT, SIZES, covered, exact_rate, rates
 
 pytestmark = [pytest.mark.nightly, pytest.mark.timeout(3600)]
