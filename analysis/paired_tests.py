@@ -17,7 +17,7 @@ from analysis.statistics import Array, Jackknife, macro_average, t_quantile
 ALPHA = 0.05
 POWER = 0.8
 ENDS = ("", "_low", "_high")
-_MEASURES = ("difference", "cost_difference", "cost_ratio", "cost_ratio_all_calls")
+_MEASURES = ("difference", "cost_ratio", "cost_ratio_all_calls")
 COLUMNS = [
     *("n", *(f"{name}{end}" for name in _MEASURES for end in ENDS), "variance", "df", "p", "p_not_worse"),
     *("first_alone", "second_alone", "detectable"),
@@ -29,7 +29,7 @@ def compare(
 ) -> dict[str, Any]:
     """Compare two rows on the same items, over all seeds; return :data:`COLUMNS`.
 
-    Differences are first minus second, in points of accuracy and in cost; ratios of costs are first over second.
+    The difference is first minus second, in points of accuracy; ratios of costs are first over second.
 
     With one seed on each side, the test is McNemar's exact test and the interval that of
     :func:`analysis.statistics.paired`; otherwise both use Student's t (:meth:`Jackknife.spread`).
@@ -40,12 +40,8 @@ def compare(
     points, *costs = jackknife.ratio(first_values, None, None, "first")
     other_points, *other_costs = jackknife.ratio(second_values, None, None, "second")
     accuracy = jackknife.spread(points - other_points, are_points=True)
-    cost_difference = jackknife.spread(costs[0] - other_costs[0])
-    measures: dict[str, Sequence[Any]] = {
-        "difference": accuracy.estimate(-100.0, 100.0)[:3],
-        "cost_difference": (cost_difference.value, *cost_difference.ends()),
-    }
-    for name, cost, other_cost in zip(_MEASURES[2:], costs, other_costs, strict=True):
+    measures: dict[str, Sequence[Any]] = {"difference": accuracy.estimate(-100.0, 100.0)[:3]}
+    for name, cost, other_cost in zip(_MEASURES[1:], costs, other_costs, strict=True):
         # A cost of 0 makes the ratio 0 or infinite, two costs of 0 make it NaN.
         with np.errstate(divide="ignore", invalid="ignore"):
             log = jackknife.spread(np.log(cost) - np.log(other_cost))

@@ -13,7 +13,7 @@ from analysis.paired_tests import ALPHA, against, compare, detectable_note, p_va
 from analysis.source import Source
 from analysis.table import Table, labels_of
 
-_SIDE = ["published", "published_cost_per_query", "measured", "graded", *IDENTITY]
+_SIDE = ["published", "published_cost_per_query", "measured", *IDENTITY]
 _NAMES = {
     "first_alone": "reference_right_alone",
     "second_alone": "row_right_alone",
@@ -59,8 +59,6 @@ def _frame(results: Results, reference: tuple[str, str], margin: float | None) -
         reference=reference[0],
         published_difference=(other["published"] - rows["published"]).round(2),
         published_cost_ratio=other["published_cost_per_query"] / rows["published_cost_per_query"],
-        without_verdict=(100 - sides["graded"]).round(2),
-        reference_without_verdict=(100 - sides["reference_graded"]).round(2),
         **against(results, reference, margin).rename(columns=_NAMES).reindex(index),
     )
 

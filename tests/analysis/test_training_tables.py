@@ -10,8 +10,6 @@ import pytest
 
 from analysis.beyond.training_budget import BUDGET
 from analysis.exhibit import NOT_RUN, Entry, signed
-from analysis.finished_cells import read
-from analysis.paper import traces
 from analysis.paper.halting_training import HALTING, NONE
 from analysis.published import load
 from analysis.statistics import Ratio, estimates, mean_of, wilson
@@ -70,12 +68,17 @@ def entries(table: Table, title: str, section: str = "") -> tuple[Entry, ...]:
     return tuple(row.entries)
 
 
-def test_measured_beside_published_by_both_definitions(make: Any) -> None:
+def test_gates_by_all_definitions_beside_what_was_published(make: Any) -> None:
     table = gate_behaviour(make(decisions=MADE, depth=DEPTH))
     rows = {
         ("mean depth", ""): ("2.92", "2.25", "−0.67", "4"),
         ("steps written", ""): ("39.6", "44.4", "+4.8", "4"),
         ("nothing stored", ""): ("", "25.0", "", "4"),
+        # Three trajectories reach step 1, two of them step 2, where either has two earlier steps.
+        ("step 1", "earlier"): ("16", "33.3", "+17.3", "3"),
+        ("step 1", "pooled"): ("16", "100.0", "+84.0", "1"),
+        ("step 1", "mean of cases"): ("16", "100.0", "+84.0", "1"),
+        ("step 2", "earlier"): ("24", "25.0", "+1.0", "2"),
         ("step 2", "pooled"): ("24", "33.3", "+9.3", "2"),
         ("step 2", "mean of cases"): ("24", "25.0", "+1.0", "2"),
         ("step 5", "pooled"): ("11", NOT_RUN, "", "0"),
@@ -84,6 +87,10 @@ def test_measured_beside_published_by_both_definitions(make: Any) -> None:
         published, measured, cases = entries(table, *row)
         assert (published.text, measured.text, measured.beside, cases.text) == expected, row
     assert "seed 0" not in entries(table, "mean depth")[1].below
+    # The order of decisions does not matter, and a gate that is off has no statistics.
+    assert gate_behaviour(make(decisions=MADE[::-1], depth=DEPTH)).texts == table.texts
+    off = gate_behaviour(make(decisions=[row for row in MADE if row["name"] != "retrieve"], depth=DEPTH))
+    assert {text for *_, text in off.texts[3:]} == {"0"}
 
 
 def test_several_seeds_show_their_mean_and_seed_0(make: Any) -> None:
@@ -161,32 +168,6 @@ MADE = [
     *trajectory(3, ((), True)),
 ]
 DEPTH = (3, 3, 2, 1)
-
-
-def values(folder: Path) -> dict[str, float]:
-    return {name: one.value for name, one in traces.of_gates(read(folder)).items()}
-
-
-def test_gate_statistics(make: Any) -> None:
-    folder = make(decisions=MADE, depth=DEPTH)
-    # The order of decisions does not matter.
-    assert values(make(seed=1, decisions=MADE[::-1], depth=DEPTH)) == values(folder)
-    assert [one.cases for one in traces.of_gates(read(folder)).values()] == [4, 4, 4, 3, 1, 1, 2, 2, 2]
-    assert values(folder) == {
-        "depth": 9 / 4,
-        "write_rate": 4 / 9,
-        "empty_memory": 1 / 4,
-        # Three trajectories reach step 1, two of them step 2, where either has two earlier steps.
-        "retrieved_earlier_1": pytest.approx(1 / 3),
-        "retrieved_1": 1.0,
-        "retrieved_mean_1": 1.0,
-        "retrieved_earlier_2": pytest.approx(1 / 4),
-        "retrieved_2": pytest.approx(1 / 3),
-        "retrieved_mean_2": pytest.approx((1 / 2 + 0) / 2),
-    }
-    # A gate that is off has no statistics.
-    made = [row for row in MADE if row["name"] != "retrieve"]
-    assert set(values(make(seed=2, decisions=made, depth=DEPTH))) == {"depth", "write_rate", "empty_memory"}
 
 
 @pytest.mark.parametrize("spread", [0, 0.2])

@@ -15,7 +15,6 @@ from harness.errors import UserError
 from harness.runner.config import methods
 from harness.runner.setting import Matched, settings_of
 from harness.scripted import backbones, setting
-from harness.training.loop import TrainingStep
 from tests.fixtures import ITEMS, Client, answered_by, content, questions, right_if, runtime, trained
 from tests.gmr.fixtures import MODULES, method
 
@@ -23,29 +22,6 @@ from tests.gmr.fixtures import MODULES, method
 async def fitted(folder: Path, client: Any, number: int = 4, **changes: Any) -> GMR:
     small = {"batch": 2, "group": 2, "max_depth": 3}
     return await trained(method(**{**small, **changes}), folder, client, questions(number, "t"))
-
-
-async def test_an_epoch_of_humaneval_is_a_tenth_of_the_published_budget(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """32 questions x 6 rollouts x 6 steps in 2 updates of 96 trajectories; 10 epochs are 11,520 steps (D-GMR-10)."""
-    updates = []
-
-    def no_learning(self: GMR, learning: Any, answered: Any, traces: Any, step: TrainingStep) -> Any:
-        updates.append((len(traces), sum(len(trace.steps) for trace in traces), step.update))
-        groups = [one.trajectory.item.id for one in answered]
-        assert all(len({*groups[at : at + 6]}) == 1 for at in range(0, 96, 6)), "a group is of one question"
-        return {}
-
-    async def act(*arguments: Any, **options: Any) -> str:
-        return "text"
-
-    monkeypatch.setattr(GMR, "learn", no_learning)
-    monkeypatch.setattr("gmr.rollout.act", act)
-    client = Client()
-    await trained(method(halting=False), tmp_path, client, questions(32, "t"))
-    assert updates == [(96, 576, 1), (96, 576, 2)]
-    assert len(client.asked) == 192
 
 
 async def test_a_backbone_that_is_always_wrong_and_dearer_is_given_up(tmp_path: Path) -> None:

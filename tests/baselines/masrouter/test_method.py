@@ -17,7 +17,7 @@ from harness.scripted import setting
 from harness.training.learning import Learning
 from harness.training.loop import TrainingStep
 from tests.baselines.masrouter.fixtures import MODE_NAMES, Reference, code_tools, method, router, walk
-from tests.fixtures import ITEMS, Client, answered_by, graded_rollouts, log, questions, right_if, trained
+from tests.fixtures import ITEMS, Client, graded_rollouts, log, questions, trained
 
 
 def test_the_released_values_are_the_defaults() -> None:
@@ -42,20 +42,6 @@ async def test_the_label_is_given_and_the_classifier_learns_it(tmp_path: Path) -
         assert {row["choice"].split("/")[0] for row in rows if row["name"] == "role"} == {domain}
         assert log(folder, "classifier_accuracy")[-1] == 1.0
         assert log(folder, "task_loss")[-1] < log(folder, "task_loss")[0]
-
-
-async def test_a_backbone_that_is_always_wrong_and_dearer_is_asked_less(tmp_path: Path) -> None:
-    client = Client(right_if("small"), tokens=(1000, 300))
-    learned = await fitted(tmp_path, client, 24, epochs={"default": 6}, batch=8, cost_weight={"default": 20})
-    untrained = await fitted(tmp_path, client, 24, max_epochs=0, cost_weight={"default": 20})
-    shares, utilities = [], []
-    for masrouter in (untrained, learned):
-        answered = await answered_by(masrouter, client, questions(32, "h"), code_tools=code_tools())
-        backbones = [d.choice for a in answered for d in a.trajectory.decisions if d.name == "backbone"]
-        shares.append(backbones.count("large") / len(backbones))
-        utilities.append(sum(map(masrouter.utility, answered)) / len(answered))
-    assert shares[1] < shares[0] - 0.1
-    assert utilities[1] > utilities[0] + 0.1
 
 
 async def rollouts(network: Router) -> tuple[list[Answered], list[Trace]]:

@@ -1,8 +1,6 @@
-"""The network, rewards, loss and update against plain NumPy; settings, and training end to end."""
+"""The network, rewards, loss and update against plain NumPy, and the settings."""
 
 import math
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -13,15 +11,14 @@ from scipy.stats import entropy
 
 from baselines.puppeteer.agents import KEYS, TERMINATE
 from baselines.puppeteer.method import Puppeteer, returns
-from baselines.puppeteer.policy import STATE, ActionChoice, Config, Policy, Trace, state_of
+from baselines.puppeteer.policy import STATE, ActionChoice, Config, Policy, Trace
 from harness.agents.trajectory import Episode
-from harness.llm.request import Request
 from harness.runner.config import methods
 from harness.scripted import setting
 from harness.training.learning import Learning, seeded
 from harness.training.loop import TrainingStep
-from tests.baselines.puppeteer.fixtures import Counting, Scripted, config, method, walk
-from tests.fixtures import ITEMS, Client, embedding, graded_rollouts, log, questions, trained
+from tests.baselines.puppeteer.fixtures import Counting, config, walk
+from tests.fixtures import ITEMS, graded_rollouts
 
 
 def plain(policy: Policy, state: np.ndarray, barred: tuple[int, ...]) -> np.ndarray:
@@ -95,24 +92,3 @@ def test_the_released_values_are_the_defaults() -> None:
     assert (config.batch, config.max_steps, config.lr, config.gamma) == (1, 6, 1e-4, 0.99)
     assert (config.entropy_weight, config.cost_weight) == (1.0, 1.0)
     assert [setting(benchmark=key).epochs(config.epochs) for key in ("math", "gsm_hard", "mbpp")] == [5, 5, 10]
-
-
-async def test_the_agent_that_brings_right_answers_is_preferred(tmp_path: Path) -> None:
-    def answering(backbone: str, request: Request) -> str:
-        final = "Candidate answers" in request.messages[-1].content
-        concluded = "Concluder" in request.messages[-1].content
-        # "The answer is right" would be praise, which states no answer.
-        return f"{request.key[:6]}. The answer is {'upright' if final and concluded else 'left'}"
-
-    more: dict[str, Any] = {"epochs": {"default": 9}, "batch": 8, "lr": 2e-3, "entropy_weight": 0.1, "max_steps": 2}
-    learned = await trained(method(**more), tmp_path, Client(answering), questions(24, "t"), code_tools=Scripted())
-    untrained = await trained(method(max_epochs=0), tmp_path / "untrained", Client())
-    conclude = KEYS.index("conclude")
-    states = [state_of(embedding(item.question), []) for item in ITEMS]
-    before, after = (
-        np.mean([np.exp(puppeteer.network.log_probs(state, 0))[conclude] for state in states])
-        for puppeteer in (untrained, learned)
-    )
-    assert after > 2 * before
-    utilities = log(tmp_path, "utility")
-    assert np.mean(utilities[-3:]) > np.mean(utilities[:3])
