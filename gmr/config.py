@@ -45,7 +45,7 @@ class Config(Declaration):
     retrieval_gate: bool = True  # off: an agent sees every stored record
     write_gate: bool = True  # off: every response is stored
     halting: bool = True  # off: every trajectory takes ``max_depth`` steps
-    role_pool: Literal["all", "domain"] = "all"  # all roles, or the roles of the benchmark's domain (D-GMR-6)
+    role_pool: Literal["all", "domain"] = "all"  # all roles, or the roles of the benchmark's domain
     # Number of roles per domain, sampled once with the training seed. None keeps all roles.
     role_subset: Annotated[Mapping[str, int], MinLen(1)] | None = None
     roles: Annotated[Sequence[str], MinLen(1)] | None = None  # keys of the roles, instead of a whole pool

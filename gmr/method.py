@@ -36,7 +36,7 @@ class GMR(PolicyGradient[Router, Trace]):
         """Run one trajectory with decisions sampled or greedy (``decode``).
 
         If the entry is matched to another method, ``max_depth`` is drawn from the two integers around that method's
-        mean depth. If halting is off, both methods then have the same mean depth (D-BASE-5).
+        mean depth. If halting is off, both methods then have the same mean depth.
         """
         config = self.config
         if self._setting.matched is not None:

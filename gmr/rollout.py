@@ -32,7 +32,7 @@ class GatedRollout:
         self.trace: Trace
 
     async def solve(self, item: Item, context: Context) -> str:
-        """Act until the controller halts or step φ, then aggregate the stored records (D-GMR-4)."""
+        """Act until the controller halts or step φ, then aggregate the stored records."""
         config, pool, router = self._config, self._pool, self._router
         temperature = None if config.sampling == "published" else 0.0
         steps: list[Step] = []
@@ -86,7 +86,7 @@ class GatedRollout:
 async def aggregate(
     item: Item, memory: Sequence[Record], used: Sequence[str], context: Context, *, temperature: float | None = 0.0
 ) -> str:
-    """Make the final aggregation call (appendix on the aggregator prompt; D-GMR-4).
+    """Make the final aggregation call (appendix on the aggregator prompt; D-GMR-14).
 
     The most frequent backbone in ``used`` answers. Temperature None means the publisher's sampling parameters.
     """

@@ -45,7 +45,7 @@ def loss(evaluation: Evaluation, traces: Sequence[Trace], gains: Sequence[Array]
 
 
 def _entropies(evaluation: Evaluation, traces: Sequence[Trace], config: Config) -> list[torch.Tensor]:
-    """Split the entropies by question, without terminations forced by the step limit (D-PUP-12)."""
+    """Split the entropies by question, without terminations forced by the step limit."""
     entropies = evaluation.entropy.split([len(trace) for trace in traces])
     is_drawn = (torch.tensor([choice.step < config.max_steps for choice in trace]) for trace in traces)
     return [entropy[mask] for entropy, mask in zip(entropies, is_drawn, strict=True)]

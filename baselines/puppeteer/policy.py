@@ -125,7 +125,7 @@ class PuppeteerRollout:
         return await self._close(path, item, context)
 
     def _choose(self, question: Vector, outputs: Sequence[Vector], context: Context) -> ActionChoice:
-        """Draw and record an action. Forced termination at the step limit is recorded too, as upstream (D-PUP-12)."""
+        """Draw and record an action. Forced termination at the step limit is recorded too, as upstream."""
         state = state_of(question, outputs)
         log_probs = self._policy.log_probs(state, len(outputs))
         step, action = len(outputs) + 1, TERMINATE

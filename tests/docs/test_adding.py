@@ -62,6 +62,7 @@ def ran(tmp_path_factory: pytest.TempPathFactory, graphs: Path) -> Path:
         *commands("embedded", "data --benchmark weekdays", cot, "report main_table", **{**few, **days}),
     ]
     python(suite, "-c", _COMMANDS, json.dumps(words), GMR_CACHE_DIR=str(graphs))
+    python(suite, "-c", additions.programs("As a library")[0], GMR_CACHE_DIR=str(graphs))
     return suite
 
 
@@ -109,3 +110,7 @@ def test_a_benchmark_goes_from_its_file_to_its_column(ran: Path) -> None:
     assert "Weekdays Sim." in table
     row = next(line for line in table.splitlines() if line.startswith("| CoT"))
     assert f"{10 * sum(one['correct'] for one in items):.2f}" in row
+
+
+def test_a_program_trains_and_tests_a_cell_without_a_workflow(ran: Path) -> None:
+    assert len(rows(ran, "gmr/gsm_hard/pool", "items")) == 4
