@@ -90,14 +90,13 @@ def _digest_at(file: Path, *_: int) -> str:
     content = file.read_bytes()
     if file.suffix == ".py":
         with suppress(SyntaxError):
-            content = ast.unparse(_code(content)).encode()
+            content = canonical(ast.parse(content)).encode()
     return hashlib.sha256(content).hexdigest()
 
 
-def _code(source: bytes) -> ast.Module:
-    """Parse Python without its docstrings."""
-    tree = ast.parse(source)
+def canonical(tree: ast.Module) -> str:
+    """Format a syntax tree in the standard library's layout, without comments and docstrings. Changes the tree."""
     for node in ast.walk(tree):
         if isinstance(node, _DOCUMENTED) and ast.get_docstring(node, clean=False) is not None:
-            node.body = node.body[1:]
-    return tree
+            node.body = node.body[1:] or [ast.Pass()]
+    return ast.unparse(tree)

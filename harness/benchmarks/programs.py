@@ -9,6 +9,7 @@ import warnings
 from dataclasses import replace
 from typing import NamedTuple
 
+from harness import fingerprint
 from harness.benchmarks.base import Benchmark, Tools
 from harness.benchmarks.items import CodeTask, Item, Status, Verdict
 
@@ -224,13 +225,7 @@ def _is_example_call(node: ast.stmt) -> bool:
 def canonical(source: str) -> str:
     """Normalise a program: standard layout, no comments, no docstrings. Other text is only stripped."""
     tree = parse(source)
-    if tree is None:
-        return source.strip()
-    holders = ast.Module | ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
-    for node in ast.walk(tree):
-        if isinstance(node, holders) and ast.get_docstring(node, clean=False) is not None:
-            node.body = node.body[1:] or [ast.Pass()]
     try:
-        return ast.unparse(tree)
+        return source.strip() if tree is None else fingerprint.canonical(tree)
     except RecursionError:
         return source.strip()

@@ -138,7 +138,7 @@ def methods(extra: str | None = None) -> Mapping[str, MethodEntry]:
     if extra is None:
         known: dict[str, MethodEntry] = {}
         for file in ("methods.yaml", "methods_beyond.yaml"):
-            known |= _new_methods(read_yaml(FOLDER / file), FOLDER / file, f"config/{file}", known)
+            known |= _new_methods(read_yaml(FOLDER / file), FOLDER / file, known)
         return known
     path = Path(extra)
     document = check(read_yaml(path), dict[str, Any], path)
@@ -152,36 +152,35 @@ def methods(extra: str | None = None) -> Mapping[str, MethodEntry]:
         catalogue.declare(further_benchmarks, path)
     if further_roles is not None:
         roles.declare(further_roles, path)
-    return {**methods(), **(_new_methods(document, path, extra, methods()) if document else {})}
+    return {**methods(), **(_new_methods(document, path, methods()) if document else {})}
 
 
-def _new_methods(document: Any, path: Path, name: str, known: Mapping[str, MethodEntry]) -> dict[str, MethodEntry]:
+def _new_methods(document: Any, path: Path, known: Mapping[str, MethodEntry]) -> dict[str, MethodEntry]:
     raw = check(document, dict[str, _RawEntry], path)
-    entries = check_entries(_extended(raw, known, name), MethodEntry, path)
+    entries = check_entries(_extended(raw, known, path), MethodEntry, path)
     new = {each.key: each for entry in entries.values() for each in (entry, *entry.variants)}
     if clashes := known.keys() & new:
-        raise UserError(f"{name}: {min(clashes)} is in config/methods.yaml already; rename it")
+        raise UserError(f"{path}: {min(clashes)} is in config/methods.yaml already; rename it")
+    backbones = load_backbones(FOLDER / "backbones.yaml")
     for key, entry in new.items():
-        backbones = load_backbones(FOLDER / "backbones.yaml")
         check_names("backbone", entry.further_backbones, backbones, f"config/backbones.yaml; named by {key}")
         check_names("benchmark", entry.benchmarks or (), catalogue.keys(), f"config/benchmarks.yaml; named by {key}")
         if source_of(entry.module) is None:
-            raise UserError(f"{name}: module {entry.module!r} of {key} was not found; correct the name")
+            raise UserError(f"{path}: module {entry.module!r} of {key} was not found; correct the name")
         if entry.matches is not None:
-            check_names("method", [entry.matches], {**known, **new}, f"{name}; matched by {key}")
+            check_names("method", [entry.matches], {**known, **new}, f"{path}; matched by {key}")
             if {**known, **new}[entry.matches].matches is not None:
-                raise UserError(f"{name}: {key} matches {entry.matches}, which matches another method; name that")
+                raise UserError(f"{path}: {key} matches {entry.matches}, which matches another method; name that")
     return new
 
 
-def _extended(raw: Mapping[str, _RawEntry], shared: Mapping[str, MethodEntry], name: str) -> dict[str, Any]:
+def _extended(raw: Mapping[str, _RawEntry], shared: Mapping[str, MethodEntry], path: Path) -> dict[str, Any]:
     """Resolve ``extends``: an entry inherits all fields except title and sweep."""
     whole = {key: entry.model_dump(exclude={"key", *_OWN}, exclude_unset=True) for key, entry in shared.items()}
     for key, entry in sorted(raw.items(), key=lambda pair: "extends" in pair[1].model_fields_set):
         base: dict[str, Any] = {}
         if "extends" in entry.model_fields_set:
-            where = f"{name}; an entry with `extends` must come after its base"
-            check_names("base method", [entry.extends], whole, where)
+            check_names("base method", [entry.extends], whole, f"{path}; `extends` must come after its base")
             base = {name: value for name, value in whole[entry.extends].items() if name not in _OWN}
         whole[key] = {**base, **(entry.model_extra or {}), "config": {**base.get("config", {}), **entry.config}}
     return {key: whole[key] for key in raw}

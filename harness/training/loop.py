@@ -118,7 +118,7 @@ class Training:
             self.log_update(step, {"backbone": at}, attempts[at * size : (at + 1) * size])
         values = [(verdict.correct, trajectory.cost_total) for _, (trajectory, verdict) in attempts]
         correct, costs = np.array(values, float).T.reshape(2, len(options), size).swapaxes(1, 2)
-        self._last_update = f", encoding {size:,} questions"
+        self._last = step, f"encoding {size:,} questions"
         embeddings = np.stack(await gather(self.embed(item.question) for item in self.items))
         tensors = {"embeddings": embeddings, "correct": correct.copy(order="C"), "costs": costs.copy(order="C")}
         return Learned(tensors, {"pool": [*options]})
