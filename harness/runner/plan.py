@@ -59,9 +59,8 @@ def plan(run: Run, of: layout.Cell) -> Plan:
             simulated skill, the cell to match is not finished, or there is no training question.
     """
     cell = run.cell(of)
-    entry, is_simulated = cell.entry, run.endpoints == "simulated"
-    # Simulated backbones know the questions of all benchmarks of the run.
-    prepared = {key: _read(run, key) for key in (run.benchmarks if is_simulated else (cell.benchmark,))}
+    entry = cell.entry
+    prepared = {key: _read(run, key) for key in cell.known_benchmarks}
     used = _used(run, cell.benchmark, cell.seed, prepared[cell.benchmark])
     if run.splits == "resampled" and not entry.trained:
         # Answered once for all splits. Reports take the test questions of each.
@@ -90,7 +89,7 @@ def plan(run: Run, of: layout.Cell) -> Plan:
         benchmark=loaded,
         questions=used,
         endpoints=servers,
-        in_process=simulated_endpoint(run, prepared) if is_simulated else None,
+        in_process=simulated_endpoint(run, prepared) if run.endpoints == "simulated" else None,
         # Twice the number of server slots keeps servers busy while other replies are graded or embedded.
         in_flight=run.in_flight or 2 * sum(server.max_in_flight for server in servers.values()) or _IN_FLIGHT,
     )

@@ -253,6 +253,17 @@ class CellConfig(Cell):
         return Identity(path, {"record": self.record, "settings": self.settings}, outputs)
 
     @property
+    def known_benchmarks(self) -> Sequence[str]:
+        """Benchmarks whose questions the cell reads. Simulated backbones know those of all benchmarks of the run."""
+        return self.run.benchmarks if self.run.endpoints == "simulated" else (self.benchmark,)
+
+    @property
+    def inputs(self) -> list[Path]:
+        """Files of other jobs that the cell reads: questions, and ``run.json`` of the cell to match."""
+        matched = [] if self.matched is None else [layout.cell(self.run.name, self.matched) / "run.json"]
+        return [*layout.questions(self.run.name, *self.known_benchmarks), *matched]
+
+    @property
     def _names(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in Cell.__slots__}
 

@@ -4,12 +4,11 @@ CELL = "results/{preset}/cells/{method}/{benchmark}/{backbone}/seed{seed}/"
 rule cell:
     input:
         identity=lambda wildcards: current(config_of(wildcards).identity),
-        questions=questions_of_cell,
+        made=lambda wildcards: config_of(wildcards).inputs,
         servers=branch(
             lambda wildcards: run_of(wildcards.preset).served,
             then="results/{preset}/served.checked",
         ),
-        matched=matched_cell,
     output:
         [f"{CELL}{name}" for name in layout.cell_files(learned=False)],
     log:

@@ -74,19 +74,6 @@ def config_of(wildcards):
     return run_of(wildcards.preset).cell(Cell(*names, int(wildcards.seed)))
 
 
-def questions_of_cell(wildcards):
-    run = run_of(wildcards.preset)
-    # Simulated backbones know the questions of all benchmarks.
-    is_simulated = run.endpoints == "simulated"
-    known = run.benchmarks if is_simulated else [wildcards.benchmark]
-    return layout.questions(run.name, *known)
-
-
-def matched_cell(wildcards):
-    matched = config_of(wildcards).matched
-    return layout.cell(wildcards.preset, matched) / "run.json" if matched else []
-
-
 def names_of(kind):
     return one_of(key for key, entry in ARTEFACTS.items() if entry.kind == kind)
 
