@@ -90,6 +90,37 @@ def test_a_repetition_answers_itself_alone() -> None:
             assert [found.get(request.key) for request in (ASKED, other)] == replies
 
 
+def test_the_same_cell_answers_before_the_first_recording_and_two_replies_in_a_folder_are_a_warning(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    recordings = [Recording(recorded({cell: [(ASKED, reply)]})) for cell, reply in ((ROUTER, FIVE), (SINGLE, FOUR))]
+    for cell, reply in {ROUTER: FIVE, SINGLE: FOUR, replace(SINGLE, method="cot"): FIVE}.items():
+        with Recordings(recordings, cell) as found:
+            assert found.get(ASKED.key) == reply
+    with ZipFile(recorded({SINGLE: [(ASKED, FOUR)], ROUTER: [(ASKED, FIVE)]})) as bundle:
+        bundle.extractall("theirs")
+    Recording(Path("theirs"))
+    assert f"theirs has two replies to call {ASKED.key[:12]} at temperature 0" in caplog.text
+
+
+@pytest.mark.parametrize(
+    "forged",
+    [
+        "UPDATE calls SET prompt_tokens = -1",
+        "UPDATE calls SET request = zeroblob(100000000)",
+        "ALTER TABLE calls RENAME TO c; CREATE VIEW calls AS SELECT * FROM c",
+        "ALTER TABLE calls ADD COLUMN g AS (zeroblob(1000000000))",
+        "CREATE TRIGGER t AFTER INSERT ON calls BEGIN SELECT 1; END",
+        "CREATE VIRTUAL TABLE f USING fts5(x)",
+        "CREATE INDEX i ON calls (abs(asked))",
+    ],
+)
+def test_a_log_with_values_that_no_run_writes_is_one_line(forged: str) -> None:
+    path = recorded({SINGLE: [(ASKED, FOUR)]}, forged=forged)
+    with pytest.raises(UserError, match="is damaged"), Recordings([Recording(path)], SINGLE) as found:
+        found.get(ASKED.key)
+
+
 def test_a_prompt_that_was_not_sent_is_refused_and_never_shown() -> None:
     calls = {SINGLE: [(ASKED, FOUR)]}
     Recording(recorded(calls, prompts=False))
