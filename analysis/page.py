@@ -146,7 +146,7 @@ def _about(preset: Run) -> str:
     text = path.read_text(encoding="utf-8").partition("\n# ")[2] if path.is_file() else "\n\n"
     paragraph = text.split("\n\n")[1]
     found = re.match(r".+?\? .+?\.(?=\s)", " ".join(paragraph.replace("**", "").split()) + " ")
-    return f"{found[0]} {preset.description}" if found else preset.description
+    return (f"{found[0]} {preset.description}" if found else preset.description).replace("`", "")
 
 
 def _use(runs: Iterable[RunInfo]) -> str:
