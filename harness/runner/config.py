@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+import os
 import sys
 from collections.abc import Mapping
 from fractions import Fraction
@@ -23,6 +24,7 @@ from harness.llm.backbones import load as load_backbones
 from harness.llm.budget import Budget
 
 logger = logging.getLogger(__name__)
+_SAID = "GMR_EXTRA_SAID"  # environment variable: the file whose code a run has said it runs
 
 FOLDER = ROOT / "config"
 LICENCES = FOLDER / "licences.yaml"
@@ -145,7 +147,9 @@ def methods(extra: str | None = None) -> Mapping[str, MethodEntry]:
     if "methods" in document:
         raise UserError(f"{path}: `methods` is no key; put each method at the top level of the file")
     further_benchmarks, further_roles = document.pop("benchmarks", None), document.pop("roles", None)
-    logger.info("runs code from the folder of %s: its methods and benchmarks", printable(path))
+    if os.environ.get(_SAID) != str(path.resolve()):
+        logger.warning("runs code from the folder of %s: its methods and benchmarks", printable(path))
+        os.environ[_SAID] = str(path.resolve())  # The jobs of this run inherit it.
     if (folder := str(path.resolve().parent)) not in sys.path:
         sys.path.append(folder)  # Last, so that its files hide no other module.
     if further_benchmarks is not None:
