@@ -19,7 +19,7 @@ _RLIMITS = {
     "threads": (resource.RLIMIT_NPROC, 1),
 }
 _MOST_FILES = 1 << 12  # if the system has no limit
-Policy = SimpleNamespace  # fields: harness.sandbox.policy.policy (``dataclasses`` is slow to import)
+Policy = SimpleNamespace  # fields: harness.sandbox.worker.policy (``dataclasses`` is slow to import)
 
 
 def isolate(policy: Policy) -> None:

@@ -115,7 +115,6 @@ DAMAGES = [
     ("DELETE FROM dictionary", "its dictionary is lost"),
     ("UPDATE calls SET reply = 'Z' WHERE reply = 'A'", r"the reply to call \w+ is not .*take the row"),
     ("UPDATE calls SET prompt_tokens = 4", r"the reply to call \w+ is not .*take the row"),
-    ("UPDATE calls SET prompt_tokens = 'many'", "has values of another kind"),
     *((f"UPDATE calls SET request = x'{bomb.hex()}'", "") for bomb in BOMBS),  # noqa: S608
 ]
 
