@@ -1,26 +1,48 @@
-"""Simulated replies: reading of prompts, content, inputs that affect them, length, and refused requests."""
+"""Simulated replies: reading of prompts, content, inputs that affect them, length; answers; the response model."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from statistics import fmean, median
+from statistics import NormalDist, correlation, fmean, median
 from typing import Any
 
+import numpy as np
 import pytest
 
 from harness.agents.prompts import HINTS_HEADER, Record, question_prompt, team_prompt
-from harness.benchmarks.catalogue import benchmark
+from harness.agents.roles import catalogue
+from harness.benchmarks.catalogue import benchmark, keys
 from harness.benchmarks.items import Item
+from harness.benchmarks.prepare import load_items
+from harness.benchmarks.programs import task_of
+from harness.concurrency import gather
 from harness.errors import UserError
+from harness.files import ROOT
+from harness.llm.backbones import load
 from harness.llm.request import SIMULATED, Message, Metadata, Request
+from harness.sandbox import Outcome, Program, Sandbox
 from harness.simulator import response_model
-from harness.simulator.answers import answers_to
+from harness.simulator.answers import answers_to, present
 from harness.simulator.endpoint import QuestionIndex, SimulatedEndpoint, count_tokens, read, records
-from tests.harness.simulator.samples import MODELS, mini, word_problems
+from harness.simulator.response_model import draw_answer, score
 
 Ask = Callable[[Request], str]
 Questions = dict[str, list[Item]]
+MODELS = load(ROOT / "config" / "backbones.yaml")
 VALUES = response_model.load()
+PHI = NormalDist().cdf
 SUMS = benchmark("gsm_hard")
+
+
+def word_problems(count: int) -> list[Item]:
+    texts = "Crate {} weighs {} grams and holds {} jars. What do {} crates weigh?"
+    numbers = [(n, n * 37 + 5, n % 11, n % 7 + 3) for n in range(count)]
+    return [Item(str(row[0]), "gsm_hard", texts.format(*row), repr(float(row[1] * row[3]))) for row in numbers]
+
+
+def mini(key: str, count: int) -> list[Item]:
+    return load_items(key, "embedded").items[:count]
+
+
 ITEM = word_problems(1)[0]
 
 
@@ -136,3 +158,68 @@ def test_only_simulated_weights_are_told_what_a_call_is_for() -> None:
         plain, critique = (Request("m", revision, (), metadata=metadata) for metadata in (None, told))
         assert (plain.key != critique.key, critique.record != plain.record) == (is_told, is_told)
         assert critique.body().get("metadata") == (told._asdict() if is_told else None)
+
+
+@pytest.mark.parametrize("key", keys())
+def test_every_mini_question_has_wrong_answers_that_read_back_as_they_were_meant(key: str) -> None:
+    for item in mini(key, 160):
+        answers = answers_to(item)
+        assert len(answers.wrong) in (3, 4)
+        for answer in (answers.right, *answers.wrong):
+            assert answers.find_answer(f"Hm.\n\n{present(answers.benchmark, item, answer)}") == answer
+        if item.code is None:
+            assert not any(answers.benchmark.same(item, wrong, item.gold) for wrong in answers.wrong)
+    assert answers.find_answer("I cannot tell.") is None
+
+
+@pytest.mark.parametrize("step", [8, pytest.param(1, marks=pytest.mark.nightly)])
+async def test_wrong_programs_of_the_mini_benchmarks_end_and_fail(step: int) -> None:
+    """Nearly all pass: the simulator does not run its programs."""
+    programs = [
+        (task_of(item), wrong)
+        for key in ("mbpp", "humaneval")
+        for item in mini(key, 160)[::step]
+        for wrong in answers_to(item).wrong
+    ]
+    async with Sandbox() as sandbox:
+        runs = (sandbox.run(Program(wrong, task.setup, task.checks, task.entry_point)) for task, wrong in programs)
+        outcomes = [run.outcome for run in await gather(runs)]
+    assert {*outcomes} <= {Outcome.WRONG_ANSWER, Outcome.EXCEPTION, Outcome.PASSED}
+    assert outcomes.count(Outcome.PASSED) <= 0.02 * len(outcomes)
+
+
+def chance(item: Item, backbone: str, told: Metadata) -> float:
+    return PHI(score(item, backbone, told, VALUES))
+
+
+def test_backbones_fail_on_different_questions_and_roles_of_the_domain_fit() -> None:
+    items, plainly, complex_cot = word_problems(600), Metadata(), Metadata(purpose="complex")
+    a, b = ([score(item, each, plainly, VALUES) for item in items] for each in ("llama-3.1-8B", "qwen-2.5-14B"))
+    assert 0.3 < correlation(a, b) < 0.7, "equal spreads of what is common and what is not give one half"
+    plain, styled, fitting, other = (
+        fmean(score(item, "qwen-2.5-14B", each, VALUES) for item in items)
+        for each in (plainly, complex_cot, Metadata("Math/Engineer"), Metadata("Code/BugFixer"))
+    )
+    assert styled - plain == pytest.approx(VALUES.purposes["complex"].score)
+    assert fitting - plain == pytest.approx(VALUES.fitting_role, abs=0.1)
+    assert other - plain == pytest.approx(VALUES.other_role, abs=0.1)
+
+
+def test_earlier_answers_help_or_mislead_by_the_stated_equation() -> None:
+    """Three right turns against two that agree and one more."""
+    answers = answers_to(word_problems(1)[0])
+    stated, score = [answers.right, "w", answers.right, "v", "w", None, answers.right], -0.3
+    drawn = [draw_answer(answers, score, stated, VALUES, str(number)) for number in range(4000)]
+    share = PHI(score + VALUES.evidence * (3 - 2) / (1 + 6) ** 0.5)
+    assert drawn.count(answers.right) / 4000 == pytest.approx(share, abs=0.03)
+    copied = (drawn.count("w") + drawn.count("v")) / (4000 * (1 - share))
+    assert copied == pytest.approx(VALUES.copied_wrong, abs=0.06)
+
+
+@pytest.mark.parametrize("key", keys())
+def test_an_oracle_beats_the_best_constant_choice_by_ten_points(key: str) -> None:
+    told = [Metadata(), *(Metadata(role.key) for role in catalogue())]
+    table = [[chance(item, each, one) for each in VALUES.backbones for one in told] for item in mini(key, 160)]
+    chances = np.array(table)
+    constant, oracle = chances.mean(axis=0).max(), chances.max(axis=1).mean()
+    assert oracle - constant > 0.1
