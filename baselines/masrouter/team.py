@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from harness.agents.activation import Formats, Team, act
+from harness.agents.activation import Team, act
 from harness.agents.prompts import Record, team_prompt
 from harness.agents.roles import Output, Role
 from harness.agents.trajectory import CallSpec, Decision
@@ -57,9 +57,9 @@ TEXTS: Mapping[Output, str] = {
 }
 
 
-def formats_of(role: Role) -> Formats:
+def formats_of(role: Role) -> tuple[str, str]:
     """Return a role's released output formats for its first call and for a second call that the mode adds."""
-    return Formats(TEXTS[role.output], TEXTS[_second_output(role) or role.output])
+    return TEXTS[role.output], TEXTS[_second_output(role) or role.output]
 
 
 def profile(role: Role) -> str:

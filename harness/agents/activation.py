@@ -35,20 +35,13 @@ def most_frequent(backbones: Sequence[str]) -> str:
     return Counter(backbones).most_common(1)[0][0]
 
 
-class Formats(NamedTuple):
-    """Output rules of an agent's calls. May be empty."""
-
-    first: str  # part of the system message
-    second: str = ""  # follows the instruction of the second call
-
-
 class Team(NamedTuple):
     """What a team adds to the prompts of an agent."""
 
     note: str = ""  # extra system text
     header: str = RECORDS_HEADER  # heading of the records
     second_call: str | None = None  # instruction of a second call, if the role has none
-    formats: Formats | None = None  # output rules; default: the benchmark's, for both calls
+    formats: tuple[str, str] | None = None  # output rules of the first and of a second call; default: the benchmark's
     tool_output: ToolOutput = "last"  # where the returned record and the records shown have the output of tools
 
 
@@ -84,8 +77,8 @@ async def act(
     elif role.sees == "numeric_hints":
         answers = await candidates(records, context.code_tools)
         hints = f"{HINTS_HEADER} {'; '.join(answers)}" if answers else ""
-    formats = team.formats or Formats(context.rules, context.rules)
-    system = (role.description, role.instruction, team.note, formats.first)
+    rules, second_rules = team.formats or (context.rules, context.rules)
+    system = (role.description, role.instruction, team.note, rules)
     prompt = team_prompt(system, item, records, hints, header=team.header)
     spec = spec._replace(role=role.key, purpose="act")
     first = await context.ask(backbone, prompt, spec)
@@ -97,7 +90,7 @@ async def act(
     if instruction is None:
         return _with_output(first.text, output, team.tool_output)
     text = append_text(first.text, output)
-    request = "\n\n".join(filter(None, (instruction, formats.second)))
+    request = "\n\n".join(filter(None, (instruction, second_rules)))
     conversation = (*prompt, Message("assistant", text), Message("user", request))
     return (await context.ask(backbone, conversation, spec._replace(purpose="second_call"))).text
 

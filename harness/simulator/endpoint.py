@@ -77,7 +77,8 @@ class SimulatedEndpoint:
         is_malformed = rng.uniform("malformed", key) < values.malformed
         if request.response_format is not None:
             schema = orjson.loads(request.response_format)["json_schema"]["schema"]
-            text = schema_reply(schema, request.messages[-1].content, stream)
+            words = _vocabulary(request.messages[-1].content)
+            text = json.dumps(_instance(schema, words, stream), ensure_ascii=False)
             return text[: len(text) // 2] if is_malformed else text
         item, earlier = read(request.messages, self._index)
         if item is None:
@@ -206,10 +207,6 @@ def _passage(words: Sequence[str], rng: Random) -> str:
     length = rng.randint(4, 9)
     start = rng.randrange(max(1, len(words) - length + 1))
     return " ".join(words[start : start + length])
-
-
-def schema_reply(schema: Mapping[str, Any], topic: str, rng: Random) -> str:
-    return json.dumps(_instance(schema, _vocabulary(topic), rng), ensure_ascii=False)
 
 
 def _instance(schema: Mapping[str, Any], words: Sequence[str], rng: Random) -> Any:
