@@ -109,9 +109,7 @@ async def _window(backbone: Backbone, server: Server, needed: Mapping[str, int])
 
 def _request(backbone: Backbone, tokens: int, draw: int = _SEED) -> Request:
     """Build a request with all parameters of real calls and at most ``tokens`` tokens."""
-    prompt, tokens = backbone.prompt(_PROMPT), min(tokens, backbone.max_tokens)
-    fields = {**backbone.sampling._asdict(), "stop": backbone.stop, "extra_body": backbone.extra_body}
-    return Request(backbone.model, None, prompt, **fields, max_tokens=tokens, draw=draw)
+    return backbone.request(_PROMPT, backbone.sampling, max_tokens=min(tokens, backbone.max_tokens), draw=draw)
 
 
 async def _complete(server: Server, request: Request) -> Reply:

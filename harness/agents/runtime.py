@@ -19,7 +19,7 @@ from harness.benchmarks.reading import without_thinking
 from harness.errors import UserError, check_names
 from harness.llm.backbones import Backbone
 from harness.llm.client import ChatClient
-from harness.llm.request import GREEDY, Message, Metadata, Reply, Request, Sampling
+from harness.llm.request import GREEDY, Message, Metadata, Reply, Sampling
 from harness.method import Context, Solve
 
 if TYPE_CHECKING:
@@ -97,18 +97,8 @@ class RecordedContext(Context):
             # Servers take 31-bit seeds.
             key = (*self._key, str(spec.step), f"sample of {spec.purpose}", str(spec.slot))
             draw = rng.index(1 << 31, *key) if sampling.temperature else 0
-        request = Request(
-            model.model,
-            model.revision,
-            model.prompt(messages),
-            max_tokens=model.max_tokens,
-            stop=model.stop,
-            extra_body=model.extra_body,
-            **sampling._asdict(),
-            draw=draw,
-            response_format=response_format,
-            metadata=Metadata(spec.role, spec.purpose),
-        )
+        told = Metadata(spec.role, spec.purpose)
+        request = model.request(messages, sampling, draw=draw, response_format=response_format, metadata=told)
         reply = await self._runtime.client.complete(backbone, request)
         # The call log and the cost include the thinking.
         reply = replace(reply, text=without_thinking(reply.text, reply.finish_reason == "length"))

@@ -81,11 +81,13 @@ class Backbone(Declaration):
     def price_out(self) -> float:
         return PRICE_OUT_PER_B * self.parameters_b if self.price is None else self.price.output
 
-    def prompt(self, messages: tuple[Message, ...]) -> tuple[Message, ...]:
-        if self.system == "separate" or [message.role for message in messages[:2]] != ["system", "user"]:
-            return messages
-        system, user, *others = messages
-        return (Message("user", f"{system.content}\n\n{user.content}"), *others)
+    def request(self, messages: tuple[Message, ...], sampling: Sampling, **more: Any) -> Request:
+        """Build a call of this backbone. ``more`` are fields of :class:`Request`, which replace those of the entry."""
+        if self.system == "merge" and [message.role for message in messages[:2]] == ["system", "user"]:
+            system, user, *others = messages
+            messages = (Message("user", f"{system.content}\n\n{user.content}"), *others)
+        fields = {"max_tokens": self.max_tokens, "stop": self.stop, "extra_body": self.extra_body, **sampling._asdict()}
+        return Request(self.model, self.revision, messages, **{**fields, **more})
 
     def cost(self, prompt_tokens: int, completion_tokens: int) -> float:
         return (prompt_tokens * self.price_in + completion_tokens * self.price_out) / 1e6
