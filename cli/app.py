@@ -94,7 +94,6 @@ def common(
         raise UserError(f"no Snakefile and no results here; run the command in {ROOT}")
     if log is not None:
         with writing(log):
-            log.parent.mkdir(parents=True, exist_ok=True)
             logging.getLogger().addHandler(logging.FileHandler(log, mode="w"))
 
 

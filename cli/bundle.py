@@ -53,8 +53,6 @@ def pack(name: str, out: Path) -> tuple[Crate, list[str]]:
     files = [path for path in sorted(results.rglob("*")) if path.parent in folders and is_member(str(path))]
     lacking = sorted(withheld & {*map(_benchmark, files)})
     crate = manifest(run, made, further, lacking)
-    with writing(out):
-        out.parent.mkdir(parents=True, exist_ok=True)
     with writing(out), TemporaryDirectory(prefix=f".{out.name}.", dir=out.parent) as folder:
         defaults, vectors = Path(folder) / "config.yaml", Path(folder) / layout.VECTORS
         defaults.write_bytes(yaml.safe_dump({"preset": name, **settings}, encoding="utf-8"))

@@ -116,8 +116,7 @@ class Cache(Closing):
     def _database(self) -> sqlite3.Connection:
         if self._opened is None:
             with writing(self.path):
-                self.path.parent.mkdir(parents=True, exist_ok=True)
-            self._opened = connect(self.path, writes=True)
+                self._opened = connect(self.path, writes=True)
             # The disk is never waited for: a power cut may damage a cache, which loses time and nothing else.
             self._opened.execute("PRAGMA synchronous = OFF")
             for table in ("embeddings", "verdicts"):

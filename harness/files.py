@@ -44,8 +44,9 @@ _ENTRIES = Annotated[dict[str, dict[str, Any]], MinLen(1)]
 
 @contextmanager
 def writing(path: Path) -> Iterator[None]:
-    """Convert OSError in the block to a one-line UserError."""
+    """Make the folder of a file, and convert OSError in the block to a one-line UserError."""
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
         yield
     except OSError as error:
         raise unwritable(path, error.strerror) from error
@@ -60,7 +61,6 @@ def unwritable(path: Path, reason: object) -> UserError:
 def whole_file(path: Path) -> Iterator[BinaryIO]:
     """Write a file atomically: it appears when the block ends without error. Raises UserError if writing fails."""
     with writing(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
         unfinished = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
         _unfinished.add(unfinished)
         try:

@@ -315,7 +315,6 @@ class CallLog(CallLogReader):
 def copy(log: Path, to: Path, *, prompts: bool, more: Iterable[tuple[Any, ...]] = ()) -> None:
     """Copy a log and ``more`` rows in the order of their keys, so that equal calls give identical files."""
     with writing(to):
-        to.parent.mkdir(parents=True, exist_ok=True)
         to.unlink(missing_ok=True)
     with CallLogReader(log) as source, closing(connect(to, writes=True)) as database, database:
         database.executescript(_SCHEMA)
@@ -330,7 +329,6 @@ def copy(log: Path, to: Path, *, prompts: bool, more: Iterable[tuple[Any, ...]] 
 def _lock(path: Path) -> AbstractContextManager[Any]:
     """Lock a file and write this process's name into it. If it is locked, the UserError names the holder."""
     with writing(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
         try:
             held = FileLock(path, thread_local=False).acquire(blocking=False)
         except Timeout as error:
@@ -349,7 +347,6 @@ class AttemptLog(Closing):
         self._opened = time.time()
         self._host = socket.gethostname()
         with writing(path):
-            path.parent.mkdir(parents=True, exist_ok=True)
             # Unbuffered: only a kill or a full disk can leave a partial line, which is cut off here.
             self._file = path.open("a+b", buffering=0)
             if path.is_file() and not (lines := path.read_bytes()).endswith(b"\n"):

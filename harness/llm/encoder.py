@@ -100,7 +100,6 @@ class SentenceEncoder:
         if graph.exists():
             return graph
         with writing(graph):
-            graph.parent.mkdir(parents=True, exist_ok=True)
             held = FileLock(graph.with_suffix(".lock")).acquire()
         with held:
             if not graph.exists():
