@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from harness.errors import UserError
 from harness.files import ROOT
 from harness.llm.backbones import Backbone, forward_flops, load, with_weights
-from harness.llm.request import Sampling
+from harness.llm.request import Message, Sampling
 from harness.runner.preset import resolve
 
 POOL = ROOT / "config" / "backbones.yaml"
@@ -45,6 +45,15 @@ def test_cost_and_flops_are_exact_at_the_printed_prices(backbone: Backbone, prom
     assert backbone.profile.endswith(
         f"{backbone.description} Price per million tokens: {price_in} input, {price_out} output."
     )
+
+
+def test_a_call_has_what_the_entry_says() -> None:
+    entry = {"stop": ("END",), "extra_body": {"seed": 1}, "max_tokens": 7, "system": "merge", "revision": "r1"}
+    prompt = (Message("system", "Think."), Message("user", "2 + 2?"))
+    call = load(POOL)["llama-3.1-8B"].model_copy(update=entry).request(prompt, Sampling(0.7), draw=3)
+    assert call.messages == (Message("user", "Think.\n\n2 + 2?"),)
+    assert (call.stop, call.extra_body, call.max_tokens, call.revision) == (("END",), {"seed": 1}, 7, "r1")
+    assert (call.temperature, call.draw) == (0.7, 3)
 
 
 @pytest.mark.parametrize("name", list(WEIGHTS))

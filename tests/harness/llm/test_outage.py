@@ -126,3 +126,14 @@ async def test_a_call_that_alone_fails_is_recorded_while_others_are_answered(
     assert odd.result().error is not None
     assert len([error for error in make.tried if error]) == served_backbone.MAX_FAILURES
     assert caplog.records == []
+
+
+async def test_a_call_that_fails_while_its_server_answers_a_token_is_recorded(
+    make: Make, pace: Callable[..., None]
+) -> None:
+    pace(OUTAGE_S=0.3)
+    reply = await (await make(Ill())).complete("m", request("odd"))
+    assert make.kept.replies == [reply]
+    assert str(reply.error).startswith("Error code: 500")
+    # Fewer than a call has that waits in an outage.
+    assert len(make.tried) < served_backbone._MAX_ATTEMPTS / 2
