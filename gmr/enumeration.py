@@ -39,8 +39,7 @@ _STEP_2 = ("act", "second_call")
 NODES = pa.schema(
     [
         *((name, pa.string()) for name in ("item_id", "split", "role", "backbone")),
-        ("stored", pa.bool_()),  # whether the record of step 1 is stored
-        ("correct", pa.bool_()),
+        *((name, pa.bool_()) for name in ("stored", "correct")),  # stored: whether the record of step 1 is
         *((name, pa.string()) for name in ("status", "answer", "text")),  # of the aggregation reply
         *((f"{purpose}_{name}", pa.string()) for purpose in _PURPOSES for name in ("key", "finish_reason")),
         *((name, pa.int64()) for name in ("prompt_tokens", "completion_tokens")),
@@ -112,7 +111,7 @@ async def enumerate_steps(plan: Plan, selection: Selection = EVERYTHING) -> dict
         for text in (*(role.profile for role in pool.roles), *(backbone.profile for backbone in pool.backbones)):
             await runtime.embeddings.embed(text)
         enumeration = Enumeration(plan, runtime, pool, selection)
-        rows = await (enumeration.one_step() if plan.config.max_depth == 1 else enumeration.two_steps())
+        rows = await enumeration.rows()
         await runtime.embeddings.check_recorded()
         # An enumeration trains nothing and answers both splits.
         untrained = plan.cell.entry.model_copy(update={"trained": False})
@@ -141,33 +140,24 @@ class Enumeration:
         self._items = [item for items in questions.values() for item in items]
         self._actions = [(role, backbone.key) for backbone, role in product(pool.backbones, pool.roles)]
 
-    async def one_step(self) -> list[dict[str, Any]]:
-        """Follow every path of one step."""
-        place = self._plan.config.tool_output
-        branches = [
-            Branch(*action, stored, tool_output=place) for action, stored in product(self._actions, (True, False))
-        ]
-        attempts = [(branch, item) for branch in branches for item in self._items]
-        return [self._row(branch, answered) for (branch, _), answered in await self._follow(attempts)]
-
-    async def two_steps(self) -> list[dict[str, Any]]:
-        """Follow every path of one or two steps, or those of the selection."""
+    async def rows(self) -> list[dict[str, Any]]:
+        """Follow every path, or those of the selection. Return a row for each path and question."""
         place: ToolOutput = self._plan.config.tool_output
         firsts = [Branch(*action, False, None, False, place) for action in self._actions]
+        closing = [(path, item) for first in firsts for path in self._closing(first) for item in self._items]
+        if self._plan.config.max_depth == 1:
+            return [self._row(path, answered) for (path, _), answered in await self._follow(closing)]
         opened = await self._follow([(first, item) for first in firsts for item in self._items])
-        passed = await gather(self._passes(item, answered.trajectory.answer) for (_, item), answered in opened)
+        tools = self._runtime.code_tools
+        passed = await gather(tools.passes(item, answered.trajectory.answer) for (_, item), answered in opened)
+        # A question that shows no example is neither passed nor failed; a text without a program fails.
         step_1 = {
-            (branch, item.id): (item, answered, passes)
-            for ((branch, item), answered), passes in zip(opened, passed, strict=True)
+            (first, item.id): (item, answered, bool(passes) if item.code and item.code.visible else None)
+            for ((first, item), answered), passes in zip(opened, passed, strict=True)
         }
-        attempts = [pair for first in firsts for pair in self._second_steps(first, step_1)]
-        step_2 = await self._follow(attempts)
-        verdicts = {(branch, item.id): answered.verdict.correct for (branch, item), answered in step_2}
-        if self._selection.only is None:
-            closing = [(path, item) for first in firsts for path in self._closing(first) for item in self._items]
-            paths = await self._follow(closing)
-        else:
-            paths = [*(((branch, item), answered) for (branch, _), (item, answered, _) in step_1.items()), *step_2]
+        step_2 = await self._follow([pair for first in firsts for pair in self._second_steps(first, step_1)])
+        verdicts = {(path, item.id): answered.verdict.correct for (path, item), answered in step_2}
+        paths = [*opened, *step_2] if self._selection.only else await self._follow(closing)
         rows = []
         for (branch, item), answered in paths:
             own_1 = branch._replace(stored=False, second=None, closes=False, tool_output=place)
@@ -184,9 +174,8 @@ class Enumeration:
         self, first: Branch, step_1: Mapping[tuple[Branch, str], tuple[Item, Answered, bool | None]]
     ) -> Iterator[tuple[Branch, Item]]:
         """Yield the second steps of a first step, without final calls."""
-        selection = self._selection
+        selection, passed = self._selection, 0
         seconds = [action for action in self._actions if selection.second in (None, action[1])]
-        passed = 0
         for item in self._items:
             passes = step_1[first, item.id][2]
             is_test = self._splits[item.id] == TEST_SPLIT
@@ -199,11 +188,8 @@ class Enumeration:
                 elif passes is False:
                     without: Branch = first._replace(second=read, tool_output="none")
                     chosen = [first._replace(second=read), without, first._replace(second=other)]
-                    drawn = range(selection.draws if is_same else 0)
-                    chosen += [
-                        first._replace(second=other._replace(temperature=_DRAW_TEMPERATURE, slot=slot))
-                        for slot in drawn
-                    ]
+                    draws = (Second(*action, False, False, _DRAW_TEMPERATURE, slot) for slot in range(selection.draws))
+                    chosen += [first._replace(second=draw) for draw in draws if is_same]
                 elif is_same and passes and is_test and passed <= selection.passed:
                     chosen = [first._replace(second=read)]
                 else:
@@ -212,19 +198,14 @@ class Enumeration:
 
     def _closing(self, first: Branch) -> Iterator[Branch]:
         """Yield the paths that begin with an action and end with a final call."""
+        seconds = self._actions if self._plan.config.max_depth > 1 else []
         for stored in (True, False):
             path = first._replace(stored=stored, closes=True)
             yield path
-            for action in self._actions:
+            for action in seconds:
                 if self._selection.second in (None, action[1]):
                     for reads, kept in product((True, False) if stored else (False,), (True, False)):
                         yield path._replace(second=Second(*action, reads, kept))
-
-    async def _passes(self, item: Item, text: str) -> bool | None:
-        """Whether a text's program passes the examples that the question shows. None if it shows none."""
-        if item.code is None or not item.code.visible:
-            return None
-        return bool(await self._runtime.code_tools.passes(item, text))
 
     async def _follow(self, paths: Sequence[tuple[Branch, Item]]) -> list[tuple[tuple[Branch, Item], Answered]]:
         label = f"{self._plan.cell.benchmark}, {len(self._pool.roles)} roles"
