@@ -1,7 +1,6 @@
 """File formats: warnings in first lines, valid syntax, deterministic bytes, and LaTeX that compiles."""
 
 import dataclasses
-import io
 import re
 import shutil
 import subprocess
@@ -51,28 +50,20 @@ def test_wide_tables_come_in_parts_that_lose_no_column_and_long_texts_are_broken
     assert table.contents()["tex"].count(r"\parbox[t]{16em}") == 4
 
 
-def test_the_first_line_of_every_file_tells_a_simulated_run(tmp_path):
-    for simulated in (True, False):
-        files = write(tiny(simulated=simulated), tmp_path / str(simulated), "tiny")
-        assert {path.name for path in files} == {f"tiny.{ending}" for ending in ENDINGS["table"]}
-        for path in files:
-            assert ("SIMULATED" in path.read_text(encoding="utf-8").splitlines()[0]) == simulated
-
-
 @pytest.mark.parametrize("simulated", [True, False])
-def test_a_csv_is_read_without_an_option_whatever_a_title_holds(simulated: bool) -> None:
-    frame = pd.read_csv(io.StringIO(tiny('router #2, "new"', simulated=simulated).contents()["csv"]))
-    assert frame[["a", "b"]].to_dict("records") == [{"a": 'router #2, "new"', "b": 1}]
+def test_every_file_tells_first_whether_it_is_simulated_and_a_csv_needs_no_option(simulated: bool, tmp_path: Path):
+    title = 'router #2, "new"'
+    files = write(tiny(title, simulated), tmp_path, "tiny")
+    assert {path.name for path in files} == {f"tiny.{ending}" for ending in ENDINGS["table"]}
+    for path in files:
+        assert ("SIMULATED" in path.read_text(encoding="utf-8").splitlines()[0]) == simulated
+    assert pd.read_csv(tmp_path / "tiny.csv")[["a", "b"]].to_dict("records") == [{"a": title, "b": 1}]
 
 
-def test_tables_of_two_presets_stand_in_one_document_that_has_an_entry_of_its_own() -> None:
-    fragments = [
-        dataclasses.replace(tiny(), provenance={"preset": preset}).contents()["tex"]
-        for preset in ("paper_4bit", "mine")
-    ]
-    labels = [re.findall(r"\\label{(.*?)}", text) for text in fragments]
-    assert labels == [["tab:paper-4bit-tiny"], ["tab:mine-tiny"]]
-    assert not any(r"\entry" in text for text in fragments)
+def test_tables_of_two_presets_have_labels_of_their_own() -> None:
+    for preset, label in (("paper_4bit", "tab:paper-4bit-tiny"), ("mine", "tab:mine-tiny")):
+        fragment = dataclasses.replace(tiny(), provenance={"preset": preset}).contents()["tex"]
+        assert re.findall(r"\\label{(.*?)}", fragment) == [label]
 
 
 def test_control_characters_are_escaped_in_every_file(tmp_path):

@@ -168,20 +168,15 @@ def test_the_enumeration_is_that_of_the_preset_else_of_a_recording(cells: list[P
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "rules", "said"),
     [
-        (lambda table: table[table["item_id"] != "item-0003"], "lacks verdicts of the test questions"),
-        (lambda table: pd.concat([table, table]), "is damaged"),
-        (lambda table: table.assign(correct=~table["correct"]), "has other verdicts on Code/A of large than the cell"),
+        (lambda table: table[table["item_id"] != "item-0003"], "1", "lacks verdicts of the test questions"),
+        (lambda table: pd.concat([table, table]), "1", "is damaged"),
+        (lambda table: table.assign(correct=~table["correct"]), "1", "has other verdicts on Code/A of large than the"),
+        (lambda table: table, "0", "by other rules; make it with `gmr enumerate"),
     ],
 )
-def test_an_enumeration_that_does_not_fit_is_one_line(cells: list[Path], change: Any, said: str) -> None:
-    write_tree(layout.tree("open_tree", "humaneval"), change(nodes()))
+def test_an_enumeration_that_does_not_fit_is_one_line(cells: list[Path], change: Any, rules: str, said: str) -> None:
+    write_tree(layout.tree("open_tree", "humaneval"), change(nodes()), rule_version=rules)
     with pytest.raises(UserError, match=said):
-        build(cells)
-
-
-def test_verdicts_by_other_rules_do_not_fit(cells: list[Path]) -> None:
-    write_tree(layout.tree("open_tree", "humaneval"), nodes(), rule_version="0")
-    with pytest.raises(UserError, match="by other rules; make it with `gmr enumerate"):
         build(cells)

@@ -20,7 +20,6 @@ GAIN, FACTOR, SAVED = (f"{what} {title('gmr')}" for what in ("Accuracy against",
     ("artefact", "method", "key", "gain", "change"),
     [
         (ablation, "gmr_no_llm_router", "gsm_hard", "−14.02", "×0.95"),
-        (ablation, "gmr_no_memory_gates", "humaneval", "−6.25", "×1.03"),
         (ablation, "gmr_no_halting", "humaneval", "−3.12", "×2.69"),
         (paradigm, "masrouter", "gsm_hard", "−4.55", "42.00"),
         (paradigm, "full_history", "humaneval", "−0.78", "52.94"),
