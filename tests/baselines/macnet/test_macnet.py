@@ -152,20 +152,17 @@ def test_whatever_fails_the_answer_is_the_reply_to_the_last_call(
     assert trajectory.answer == client.replies[trajectory.calls[-1].key]
 
 
-async def test_a_chain_of_three_word_by_word() -> None:
+async def test_a_chain_of_three() -> None:
+    """The wording is in ``tests/test_prompts.py``."""
     client = ScriptedModel("First.", "It lacks a unit.", "Second.", "no revision needed.", "Third.")
     trajectory = await solve(client, "chain", 3)
     assert trajectory.answer == "Third."
-    approval = "If you find no defect, reply with these words alone: NO REVISION NEEDED"
-    form = f"The colleague, not you, has to keep to this form: {RULES}"
-    critic = "\n\n".join([macnet.PROFILE, macnet.CRITICISE, macnet.CHECKS["Math"], approval, form])
-    reviser = f"{macnet.PROFILE}\n\n{macnet.REVISE}\n\n{RULES}"
-    assert [(request.temperature, *request.messages) for _, request in client.asked] == [
-        (0.75, Message("system", f"{macnet.PROFILE}\n\n{macnet.SOLVE}\n\n{RULES}"), user("Advice: None.")),
-        (0.5, Message("system", critic), user("The colleague's solution:\n\n[1] Solution:\nFirst.")),
-        (0.5, Message("system", reviser), user(revision("First.", "It lacks a unit."))),
-        (0.25, Message("system", critic), user("The colleague's solution:\n\n[1] Solution:\nSecond.")),
-        (0.25, Message("system", reviser), user(revision("Second.", "None."))),
+    assert [(request.temperature, request.messages[1]) for _, request in client.asked] == [
+        (0.75, user("Advice: None.")),
+        (0.5, user("The colleague's solution:\n\n[1] Solution:\nFirst.")),
+        (0.5, user(revision("First.", "It lacks a unit."))),
+        (0.25, user("The colleague's solution:\n\n[1] Solution:\nSecond.")),
+        (0.25, user(revision("Second.", "None."))),
     ]
     purposes = [("solve", 1, 0), ("critique", 2, 1), ("revise", 2, 2), ("critique", 3, 5), ("revise", 3, 6)]
     assert [(call.purpose, call.step, call.slot) for call in trajectory.calls] == purposes
