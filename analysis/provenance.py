@@ -35,15 +35,11 @@ def models_in_words(runs: Iterable[RunInfo]) -> str:
     return ", ".join(filter(None, (*models, *weights)))
 
 
-def table_run_id(run_ids: Iterable[str]) -> str:
-    """Hash the run ids of some cells, in any order."""
-    return hashlib.sha256("\n".join(sorted(run_ids)).encode()).hexdigest()
-
-
 def provenance(runs: Sequence[RunInfo]) -> dict[str, str]:
     """Return the settings that distinguish runs by name, each on one line."""
+    run_ids = "\n".join(sorted(run.run_id for run in runs))
     return {
-        "run": short(table_run_id(run.run_id for run in runs)),
+        "run": short(hashlib.sha256(run_ids.encode()).hexdigest()),
         "preset": _listed(run.preset for run in runs),
         "cells": str(len(runs)),
         "seeds": ", ".join(map(str, sorted({run.seed for run in runs}))),

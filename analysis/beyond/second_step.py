@@ -63,12 +63,6 @@ def build(source: Source) -> Table:
     return table_of(source, results, "second_step", frame, _groups(frame), digest)
 
 
-def _step_1(nodes: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """Return the first steps by backbone, indexed by question."""
-    firsts = nodes[nodes["step2_backbone"].isna()].drop_duplicates(["item_id", "backbone"])
-    return {key: rows.set_index("item_id") for key, rows in firsts.groupby("backbone", sort=False)}
-
-
 def _step_2(nodes: pd.DataFrame, first: str, second: str, kind: str) -> pd.DataFrame:
     """Return the second steps of a kind after failed first steps, or after passed ones, indexed by question."""
     rows = nodes[(nodes["backbone"] == first) & (nodes["step2_backbone"] == second)]
@@ -112,7 +106,8 @@ def _paired(section: str, title: str, on: str, first: pd.Series, second: pd.Seri
 
 def _policies(nodes: pd.DataFrame) -> Iterator[Policy]:
     """Yield the policies over first steps."""
-    firsts = _step_1(nodes)
+    rows = nodes[nodes["step2_backbone"].isna()].drop_duplicates(["item_id", "backbone"]).set_index("item_id")
+    firsts = dict([*rows.groupby("backbone", sort=False)])
     for first, opened in firsts.items():
         yield Policy("First step", first, opened["step1_correct"].astype(float), opened["cost_steps"])
         failed = opened["step1_passes"].eq(False)

@@ -6,7 +6,7 @@ from analysis import columns
 from analysis.columns import entries
 from analysis.exhibit import format_cost
 from analysis.finished_cells import FinishedCell, read_table, updates
-from analysis.frames import IDENTITY, Results
+from analysis.frames import IDENTITY
 from analysis.source import Source
 from analysis.table import Table
 
@@ -18,7 +18,9 @@ BUDGET = ["questions", "passes", "trajectories", "updates", "calls", "tokens", "
 def build(source: Source) -> Table:
     """Return one row per learner and benchmark: means over the seeds."""
     results = source.results()
-    budgets = training_budgets(results)
+    budgets = results.per_row(
+        lambda cells: pd.DataFrame(map(_budget, cells), columns=BUDGET).mean(skipna=False)
+    ).dropna()
     order = [(*row, key) for key in results.benchmarks for row in results.rows.index if (*row, key) in budgets.index]
     frame = budgets.loc[order].join(results.frame[["method_title", "backbone_title", "benchmark_title", *IDENTITY]])
     shown = {
@@ -30,12 +32,6 @@ def build(source: Source) -> Table:
     rows = columns.labels(frame.reset_index(), *names, heads=heads)
     groups = {("Training", ""): shown}
     return columns.table(results, "training-budget", source.caption, rows, groups, source.legend, frame)
-
-
-def training_budgets(results: Results) -> pd.DataFrame:
-    """Return :data:`BUDGET` of each row that has the calls of its training."""
-    budgets = results.per_row(lambda cells: pd.DataFrame(map(_budget, cells), columns=BUDGET).mean(skipna=False))
-    return budgets.dropna()
 
 
 def _budget(cell: FinishedCell) -> dict[str, float]:
