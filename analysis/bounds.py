@@ -13,11 +13,11 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from analysis.columns import interval_of
 from analysis.exhibit import ABOVE, Entry, entries, signed
 from analysis.frames import KEY, Results
 from analysis.paired_tests import ALPHA, ENDS, holm, values_of
 from analysis.statistics import Array, Jackknife
+from analysis.table import interval_of
 from harness.runner.layout import POOL, SINGLE
 
 ORACLE, BEST, RANDOM = "oracle", "best_single", "random_backbone"

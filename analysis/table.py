@@ -1,26 +1,19 @@
-"""A table and its files: LaTeX, CSV, Markdown and HTML. All files are deterministic."""
+"""Tables of results: their columns, published and measured, and their files: LaTeX, CSV, Markdown and HTML.
 
-from collections.abc import Iterable, Mapping, Sequence
+All files are deterministic.
+"""
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
 import pandas as pd
 
-from analysis.exhibit import (
-    BEST,
-    SECOND,
-    Entry,
-    Exhibit,
-    anchor,
-    csv,
-    grid,
-    line_count,
-    md_escape,
-    parts,
-    provenance_text,
-    render,
-    two_lines,
-)
+from analysis import exhibit, notes
+from analysis.exhibit import ALL_CALLS, NOT_RUN, TIED, Entry, Exhibit, Form, entries, format_cost, format_series, signed
+from analysis.exhibit import md_escape as escape
+from analysis.frames import UNIT, Results
 from analysis.latex import latex
 
 # HTML and Markdown split a table of more columns.
@@ -35,7 +28,7 @@ class Table(Exhibit):
     shown: pd.DataFrame  # index: section (a rule between two), labels; columns: heading, smaller line below it, title
 
     def contents(self) -> Mapping[str, str]:
-        files = {"csv": csv(self.frame, self.warning), "md": markdown(self), "html": html(self)}
+        files = {"csv": exhibit.csv(self.frame, self.warning), "md": markdown(self), "html": html(self)}
         return {"tex": latex(self, self.shown), **files}
 
 
@@ -54,17 +47,17 @@ def lay_out(labels: pd.MultiIndex, groups: Mapping[tuple[str, str], Mapping[str,
 
 def html(table: Table) -> str:
     names = list(table.shown.index.names[1:])
-    return render(
+    return exhibit.render(
         "table.html.j2",
         table=table,
-        heads=two_lines(names, names),
-        labels=[(section, two_lines(names, labels)) for section, *labels in table.shown.index],
+        heads=exhibit.two_lines(names, names),
+        labels=[(section, exhibit.two_lines(names, labels)) for section, *labels in table.shown.index],
         parts=[
             (part, [(*head, len(list(group))) for head, group in groupby(part, lambda column: column[:2])])
-            for part in parts(table.shown, _MOST_COLUMNS)
+            for part in exhibit.parts(table.shown, _MOST_COLUMNS)
         ],
-        line_count=line_count,
-        anchor=anchor,
+        line_count=exhibit.line_count,
+        anchor=exhibit.anchor,
     )
 
 
@@ -72,25 +65,175 @@ def markdown(table: Table) -> str:
     _, *names = table.shown.index.names
     details = dict.fromkeys(f"{group} {detail}" for group, detail, _ in table.shown.columns if detail)
     notes = [*table.notes, *([f"{'; '.join(details)}."] if details else []), *table.run_notes]
-    lines = [*([f"> **{md_escape(table.warning)}**", ""] if table.warning else []), md_escape(table.caption), ""]
-    lines += [line for sentence in table.summary for line in (md_escape(sentence), "")]
-    for part in parts(table.shown, _MOST_COLUMNS):
+    lines = [*([f"> **{escape(table.warning)}**", ""] if table.warning else []), escape(table.caption), ""]
+    lines += [line for sentence in table.summary for line in (escape(sentence), "")]
+    for part in exhibit.parts(table.shown, _MOST_COLUMNS):
         heads = [*names, *(f"{group} {title}" for group, _, title in part)]
         rows = [
-            [*map(md_escape, labels), *map(_markdown_entry, row)]
+            [*map(escape, labels), *map(_markdown_entry, row)]
             for (_, *labels), row in zip(part.index, part.to_numpy(), strict=True)
         ]
-        lines += grid(heads, rows, left=len(names))
-    lines += [*(f"- {md_escape(note)}" for note in notes), ""]
+        lines += exhibit.grid(heads, rows, left=len(names))
+    lines += [*(f"- {escape(note)}" for note in notes), ""]
     lines.append(
-        f"Provenance: {md_escape(provenance_text(table))}; the rest is in [index.html](index.html) and the CSV."
+        f"Provenance: {escape(exhibit.provenance_text(table))}; the rest is in [index.html](index.html) and the CSV."
     )
     return "\n".join([*lines, ""])
 
 
 def _markdown_entry(entry: Entry) -> str:
-    form = {BEST: "**{}**", SECOND: "<u>{}</u>", "": "{}"}[entry.mark]
-    text = form.format(md_escape(entry.text)) if entry.text else ""
+    form = {exhibit.BEST: "**{}**", exhibit.SECOND: "<u>{}</u>", "": "{}"}[entry.mark]
+    text = form.format(escape(entry.text)) if entry.text else ""
     beside = f" ({entry.beside})" if entry.beside else ""
-    below = md_escape(f" [{entry.below}]") if entry.below else ""
+    below = escape(f" [{entry.below}]") if entry.below else ""
     return f"{text}{entry.sign}{beside}{below}"
+
+
+#: Columns by title; a key is the heading with its smaller second line.
+Groups = Mapping[tuple[str, str], Mapping[str, Sequence[Entry]]]
+
+
+def accuracies(frame: pd.DataFrame, tied: Sequence[tuple[str, str]] = ()) -> dict[str, list[Entry]]:
+    """Return published and measured accuracy, each with its marks. Rows in ``tied`` get a sign."""
+    alone = frame["seed0"].where(frame["several"].eq(True))
+    measured = frame["measured"].where(frame["ran"])
+    return {
+        "Publ.": entries(frame["published"], "{:.2f}", mark=exhibit.marks(frame["published"])),
+        "Meas.": entries(
+            measured,
+            "{:.2f}",
+            NOT_RUN,
+            mark=exhibit.marks(measured),
+            sign=pd.Series([TIED if key[:2] in tied else "" for key in frame.index]),
+            beside=format_series(frame["difference"], signed),
+            below=interval(frame["low"], frame["high"], "{:.1f}") + format_series(alone, "; seed 0: {:.2f}"),
+        ),
+    }
+
+
+def costs(frame: pd.DataFrame, far: str = "") -> dict[str, list[Entry]]:
+    """Return published and measured cost of a question in 1e-4. ``far`` is the sign on ratios far from 1."""
+    return side_by_side(
+        frame,
+        "cost_per_query",
+        format_cost,
+        UNIT,
+        sign=frame["is_far"].map({True: far, False: ""}),
+        beside=format_series(frame["cost_ratio"], "×{:.2f}"),
+        below=interval_of(frame, "cost", format_cost, unit=UNIT),
+    )
+
+
+def all_calls(frame: pd.DataFrame) -> dict[str, list[Entry]]:
+    return {ALL_CALLS: entries(UNIT * frame["cost_per_query_all_calls"], format_cost, NOT_RUN)}
+
+
+def totals(frame: pd.DataFrame) -> dict[str, list[Entry]]:
+    """Return costs of the paper's test set: as printed, and the measured mean times its number of questions."""
+    return {
+        # Three decimals like the paper, or more if the paper prints more.
+        "Publ.": entries(
+            frame["published_total"], lambda cost: f"{cost:.3f}" if round(cost, 3) == cost else f"{cost:g}"
+        ),
+        "Meas.": entries(
+            format_series(frame["total_scaled"], lambda cost: format_cost(cost, 3)).mask(~frame["ran"], NOT_RUN)
+        ),
+    }
+
+
+def interval(low: pd.Series, high: pd.Series, form: Form, between: str = "–") -> pd.Series:
+    """Format an interval; empty if an end is missing."""
+    first, last = format_series(low, form), format_series(high, form)
+    return (first + between + last).where((first != "") & (last != ""), "")
+
+
+def interval_of(frame: pd.DataFrame, name: str, form: Form, between: str = "–", unit: float = 1.0) -> pd.Series:
+    """Format the interval ``NAME_low`` to ``NAME_high``, then ``NAME_seed0`` if there is one."""
+    text = interval(unit * frame[f"{name}_low"], unit * frame[f"{name}_high"], form, between)
+    if f"{name}_seed0" not in frame:
+        return text
+    alone = format_series(unit * frame[f"{name}_seed0"], form)
+    return (text + ("; seed 0: " + alone).where(alone != "", "")).str.removeprefix("; ")
+
+
+def factors(frame: pd.DataFrame, name: str, form: Form, is_lacking: pd.Series, between: str = "–") -> list[Entry]:
+    """Format ratios: blank if a side costs nothing, without interval if the interval is unbounded."""
+    known = frame.filter(regex=f"^{name}(_low|_high)?$").astype(float)
+    known = known.where((known > 0) & (known < math.inf))
+    text = format_series(known[name], form).mask(is_lacking, NOT_RUN)
+    return entries(text, below=interval_of(known, name, form, between))
+
+
+def side_by_side(
+    frame: pd.DataFrame,
+    name: str,
+    form: Form,
+    unit: float = 1.0,
+    **parts: pd.Series | str,
+) -> dict[str, list[Entry]]:
+    """Return the columns ``published_NAME`` and ``NAME``. ``parts`` belong to the measured one."""
+    return {
+        "Publ.": entries(unit * frame[f"published_{name}"], form),
+        "Meas.": entries(unit * frame[name], form, NOT_RUN, **parts),
+    }
+
+
+def by_benchmark(results: Results, frame: pd.DataFrame) -> Iterator[tuple[str, str, str, pd.DataFrame]]:
+    """Iterate over key, title, number of questions (``n = 128``) and rows of each benchmark."""
+    for key, title in results.benchmarks.items():
+        yield key, title, results.questions(key), frame.xs(key, level="benchmark", drop_level=False)
+
+
+def stack_benchmarks(parts: Sequence[Groups]) -> dict[tuple[str, str], dict[str, list[Entry]]]:
+    """Concatenate the groups of columns of all benchmarks."""
+    return {
+        group: {title: [entry for part in parts for entry in part[group][title]] for title in columns}
+        for group, columns in parts[0].items()
+    }
+
+
+def join_values(values: pd.Series) -> str:
+    """Join the values of all seeds in one CSV field."""
+    return " ".join(f"{value:.10g}" for value in values)
+
+
+def scaled_to(frame: pd.DataFrame) -> str:
+    """Return the smaller heading of total costs: the number of questions they are scaled to."""
+    sizes = [f"{size:.0f}" for size in frame["published_questions"].dropna().unique()]
+    return f"scaled to n = {' or '.join(sizes)}" if sizes else ""
+
+
+def row_labels(rows: pd.DataFrame, *names: str, heads: Sequence[str] = ("Method", "LLM")) -> pd.MultiIndex:
+    """Return section and labels of each row; by default those of the main table."""
+    names = names or ("family", "method_title", "backbone_title")
+    return labels_of(rows[list(names)].itertuples(index=False, name=None), heads)
+
+
+def results_table(
+    results: Results,
+    label: str,
+    caption: str,
+    rows: pd.MultiIndex,
+    groups: Groups,
+    legend: Iterable[str],
+    frame: pd.DataFrame,
+) -> Table:
+    """Build a table of results. In one of a simulated run, the measured columns are called "Sim." and nothing is bold.
+
+    Args:
+        results: The cells that the table shows.
+        label: The table's name for cross references.
+        caption: The caption, without the settings of the run.
+        rows: Section and labels of each row.
+        groups: Columns of entries. Columns of published values that the paper lacks are dropped.
+        legend: Notes below the table. Those on bold numbers begin with "Bold".
+        frame: The tidy form; its index, if it has names, becomes columns.
+    """
+    shown, lines = lay_out(rows, groups), list(legend)
+    if results.simulated:
+        # No number of a simulated run is the best of anything.
+        shown = shown.map(lambda entry: entry._replace(mark="")).rename(columns={"Meas.": "Sim."}, level=2)
+        lines = [line.replace("Meas.", "Sim.") for line in lines if not line.startswith("Bold")]
+    is_shown = ["publ." not in name[2].lower() or any(entry.text for entry in shown[name]) for name in shown]
+    tidy = frame.reset_index() if frame.index.names[0] else frame
+    return Table(label=label, shown=shown.loc[:, is_shown], frame=tidy, **notes.describe_run(results, caption, lines))

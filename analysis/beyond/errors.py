@@ -4,13 +4,11 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from analysis import columns
-from analysis.columns import by_benchmark, entries, format_series
 from analysis.exhibit import NOT_RUN, Entry
 from analysis.finished_cells import FinishedCell
 from analysis.notes import WITHOUT_VERDICT as NAMES
 from analysis.source import Source
-from analysis.table import Table
+from analysis.table import Table, by_benchmark, entries, format_series, results_table, row_labels
 from harness.benchmarks.items import Status
 from harness.sandbox.model import Outcome
 
@@ -23,8 +21,8 @@ def build(source: Source) -> Table:
     results = source.results()
     frame = results.frame[results.frame["was_run"]].join(results.per_row(_ends))
     groups = {(title, n): _group(rows) for _, title, n, rows in by_benchmark(results, frame)}
-    rows = columns.labels(results.ran)
-    return columns.table(results, "errors", source.caption, rows, groups, source.legend, frame[frame["ran"]])
+    rows = row_labels(results.ran)
+    return results_table(results, "errors", source.caption, rows, groups, source.legend, frame[frame["ran"]])
 
 
 def _ends(cells: Sequence[FinishedCell]) -> dict[str, float]:

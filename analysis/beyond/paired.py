@@ -4,14 +4,13 @@ from collections.abc import Iterable, Iterator
 
 import pandas as pd
 
-from analysis import bounds, columns
-from analysis.columns import by_benchmark, entries, factors, interval_of
+from analysis import bounds
 from analysis.exhibit import BEST, NOT_RUN, Entry, signed
 from analysis.finished_cells import FinishedCell
 from analysis.frames import AVERAGE, IDENTITY, KEY, Results, with_costs
 from analysis.paired_tests import ALPHA, against, compare, detectable_note, p_value
 from analysis.source import Source
-from analysis.table import Table, labels_of
+from analysis.table import Table, by_benchmark, entries, factors, interval_of, labels_of, results_table, row_labels
 
 _SIDE = ["published", "published_cost_per_query", "measured", *IDENTITY]
 _NAMES = {
@@ -29,7 +28,7 @@ def build(source: Source) -> Table:
     if len(results.rows_to_show) == 1:
         nothing, caption = {("", ""): {"Diff.": [Entry()]}}, "One row, with no other to compare it with."
         rows, frame = labels_of([("", "no other row", "")], heads), pd.DataFrame(columns=KEY)
-        return columns.table(results, "paired", caption, rows, nothing, [], frame)
+        return results_table(results, "paired", caption, rows, nothing, [], frame)
     reference = results.reference
     frame = _frame(results, reference, margin).join(bounds.against_mix(results))
     name = results.rows.loc[reference, "name"]
@@ -39,9 +38,9 @@ def build(source: Source) -> Table:
         test = entries(rows["p"], p_value, NOT_RUN, mark=_bold(rows["p"]))
         groups["Avg.", ""] = {**_differences(rows), "p": test, **_not_worse(rows, margin)}
     caption = f"{name} against every other row, on the same questions."
-    rows = columns.labels(results.rows_to_show.drop(index=[reference]), heads=heads)
+    rows = row_labels(results.rows_to_show.drop(index=[reference]), heads=heads)
     legend = [*source.legend, *_legend(results, frame, margin), *_noise_floor(results, again)]
-    return columns.table(results, "paired", caption, rows, groups, legend, frame)
+    return results_table(results, "paired", caption, rows, groups, legend, frame)
 
 
 def _frame(results: Results, reference: tuple[str, str], margin: float | None) -> pd.DataFrame:

@@ -14,16 +14,15 @@ from functools import partial
 import numpy as np
 import pandas as pd
 
-from analysis import bounds, columns
+from analysis import bounds
 from analysis.bounds import BEST, ORACLE, TITLES, Answers, Bounds
-from analysis.columns import entries, format_series, interval_of
 from analysis.exhibit import ALL_CALLS, format_cost, signed
 from analysis.finished_cells import FinishedCell
 from analysis.frames import KEY, UNIT, Results, percent
 from analysis.provenance import identity
 from analysis.source import Source
 from analysis.statistics import TAIL, Array
-from analysis.table import Table, labels_of
+from analysis.table import Groups, Table, entries, format_series, interval_of, labels_of, results_table
 from harness.agents import rng
 from harness.errors import UserError
 from harness.runner.layout import POOL, SINGLE
@@ -61,7 +60,7 @@ def build(source: Source) -> Table:
     rows = labels_of(zip(frame["section"], where, frame["title"] + on, strict=True), ("Benchmark", "Row"))
     legend = source.legend
     groups = _groups(frame, titles)
-    return columns.table(results, "router-bounds", source.caption, rows, groups, legend, frame)
+    return results_table(results, "router-bounds", source.caption, rows, groups, legend, frame)
 
 
 def _frame(results: Results, benchmark: str, of_pool: Bounds) -> pd.DataFrame:
@@ -140,7 +139,7 @@ def headroom(rows: Sequence[Answers], bounds: Bounds, resampled: Iterable[Array]
     return [with_interval(float(value), of_row) for value, of_row in zip(values, samples, strict=True)]
 
 
-def _groups(frame: pd.DataFrame, titles: Mapping[str, str]) -> columns.Groups:
+def _groups(frame: pd.DataFrame, titles: Mapping[str, str]) -> Groups:
     # Bounds define the headroom, so they have no interval.
     ends = interval_of(frame, "headroom", signed, " to ").replace("", _UNDECIDED)
     ends = ends.mask(frame.index.get_level_values("method").isin(TITLES), "")

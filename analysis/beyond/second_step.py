@@ -11,15 +11,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from analysis import columns
 from analysis.beyond.tree import accuracy_of, difference, find_tree, points_of, read_tree, table_of
-from analysis.columns import entries
 from analysis.exhibit import format_cost
 from analysis.frames import UNIT, percent
 from analysis.paired_tests import ENDS, holm, p_value
 from analysis.source import Source
 from analysis.statistics import accuracy
-from analysis.table import Table
+from analysis.table import Groups, Table, entries
 from harness.llm.recordings import data_of
 from harness.runner.results import TEST_SPLIT
 
@@ -140,7 +138,7 @@ def _measured(policies: Sequence[Policy], tests: pd.Series) -> Iterator[dict[str
         yield {**about, **numbers, "cost": cost[tests].mean()}
 
 
-def _groups(frame: pd.DataFrame) -> columns.Groups:
+def _groups(frame: pd.DataFrame) -> Groups:
     return {
         ("Questions", ""): {"n": entries(frame["n"], "{:.0f}")},
         ("Right", ""): {

@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from analysis import bounds, columns
+from analysis import bounds
 from analysis.exhibit import Entry, entries, signed
 from analysis.frames import KEY, Key, Results
 from analysis.paired_tests import ENDS
 from analysis.provenance import identity
 from analysis.source import Source
 from analysis.statistics import Array, Spread
-from analysis.table import Table
+from analysis.table import Table, interval_of, results_table, row_labels
 from harness.runner.layout import SINGLE
 
 _NUMBERS = [*(f"{name}{end}" for name in ("accuracy", "gain", "above_mix") for end in ENDS), "p", "sd", "gaining"]
@@ -75,7 +75,7 @@ def build(source: Source) -> Table:
     frame[_NUMBERS] = frame[_NUMBERS].astype(float)
 
     def with_ends(name: str, form: Any = signed) -> list[Entry]:
-        ends = columns.interval_of(frame, name, partial(signed, digits=1) if form is signed else "{:.1f}", ", ")
+        ends = interval_of(frame, name, partial(signed, digits=1) if form is signed else "{:.1f}", ", ")
         return entries(frame[name], form, below=ends)
 
     shown = {
@@ -87,9 +87,9 @@ def build(source: Source) -> Table:
         "cost ×": entries(frame["cost_ratio"], "{:.2f}"),
         "vs. mix": with_ends("above_mix"),
     }
-    rows = columns.labels(frame, "benchmark", "where", "name", heads=("Training questions", "Row"))
+    rows = row_labels(frame, "benchmark", "where", "name", heads=("Training questions", "Row"))
     caption = f"{source.caption} {results.rows.loc[results.reference, 'name']}."
-    return columns.table(results, "splits", caption, rows, {("", ""): shown}, source.legend, frame)
+    return results_table(results, "splits", caption, rows, {("", ""): shown}, source.legend, frame)
 
 
 def _records(results: Results, benchmark: str) -> Iterator[dict[str, Any]]:

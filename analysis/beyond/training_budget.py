@@ -2,13 +2,11 @@
 
 import pandas as pd
 
-from analysis import columns
-from analysis.columns import entries
 from analysis.exhibit import format_cost
 from analysis.finished_cells import FinishedCell, read_table, updates
 from analysis.frames import IDENTITY
 from analysis.source import Source
-from analysis.table import Table
+from analysis.table import Table, entries, results_table, row_labels
 
 CALLS = "training_calls.parquet"
 #: The columns of a training budget.
@@ -29,9 +27,9 @@ def build(source: Source) -> Table:
         "Cost": entries(frame["cost"], lambda cost: format_cost(cost, 4)),
     }
     names, heads = ("benchmark", "benchmark_title", "method_title", "backbone_title"), ("Benchmark", "Method", "LLM")
-    rows = columns.labels(frame.reset_index(), *names, heads=heads)
+    rows = row_labels(frame.reset_index(), *names, heads=heads)
     groups = {("Training", ""): shown}
-    return columns.table(results, "training-budget", source.caption, rows, groups, source.legend, frame)
+    return results_table(results, "training-budget", source.caption, rows, groups, source.legend, frame)
 
 
 def _budget(cell: FinishedCell) -> dict[str, float]:

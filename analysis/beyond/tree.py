@@ -15,8 +15,7 @@ import numpy as np
 import orjson
 import pandas as pd
 
-from analysis import bounds, columns
-from analysis.columns import entries, interval_of
+from analysis import bounds
 from analysis.exhibit import Entry, format_cost, signed
 from analysis.finished_cells import read_table, short
 from analysis.frames import UNIT, Results, percent
@@ -24,7 +23,7 @@ from analysis.paired_tests import ENDS, p_value
 from analysis.provenance import identity
 from analysis.source import Source
 from analysis.statistics import Array, Jackknife, accuracy
-from analysis.table import Table
+from analysis.table import Groups, Table, entries, interval_of, results_table, row_labels
 from harness.errors import UserError
 from harness.llm.archive import data_of
 from harness.runner import layout
@@ -58,15 +57,13 @@ def build(source: Source) -> Table:
     return table_of(source, results, "tree", frame, _groups(frame), digest)
 
 
-def table_of(
-    source: Source, results: Results, label: str, frame: pd.DataFrame, groups: columns.Groups, digest: str
-) -> Table:
+def table_of(source: Source, results: Results, label: str, frame: pd.DataFrame, groups: Groups, digest: str) -> Table:
     """Build a table with a row for each ``section``, ``title`` and ``on`` of a frame from an enumeration."""
     [(benchmark, title)] = results.benchmarks.items()
     frame = frame.assign(on=frame["on"].fillna("").replace(results.published.backbones))
     caption = f"{source.caption} {title}, {results.questions(benchmark)}."
-    rows = columns.labels(frame, "section", "title", "on", heads=("Row", "LLM"))
-    table = columns.table(results, label, caption, rows, groups, source.legend, frame)
+    rows = row_labels(frame, "section", "title", "on", heads=("Row", "LLM"))
+    table = results_table(results, label, caption, rows, groups, source.legend, frame)
     return replace(table, provenance={**table.provenance, "enumeration": short(digest)})
 
 
@@ -208,7 +205,7 @@ def points_of(frame: pd.DataFrame, name: str) -> list[Entry]:
     return entries(frame[name], signed, below=interval_of(frame, name, partial(signed, digits=1), ", "))
 
 
-def _groups(frame: pd.DataFrame) -> columns.Groups:
+def _groups(frame: pd.DataFrame) -> Groups:
     return {
         ("Answers", ""): {
             "accuracy (%)": accuracy_of(frame),

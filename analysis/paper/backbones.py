@@ -2,13 +2,12 @@
 
 import pandas as pd
 
-from analysis.columns import entries, format_series, labels
 from analysis.exhibit import FAR as OFF
 from analysis.exhibit import NOT_RUN, Entry
 from analysis.finished_cells import short
 from analysis.published import load
 from analysis.source import Source
-from analysis.table import Table, lay_out
+from analysis.table import Table, entries, format_series, lay_out, row_labels
 from harness.files import digest
 
 _VALUES = {
@@ -57,7 +56,7 @@ def build(source: Source) -> Table:
         label="backbones",
         caption=source.caption,
         simulated=preset.simulated,
-        shown=lay_out(labels(names, "section", "title", "model", heads=("Backbone", "Model")), groups),
+        shown=lay_out(row_labels(names, "section", "title", "model", heads=("Backbone", "Model")), groups),
         notes=(*source.legend, *weights),
         provenance={"preset": preset.name, "backbones": identity},
         frame=frame.rename_axis("backbone").reset_index(),

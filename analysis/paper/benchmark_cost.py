@@ -1,10 +1,9 @@
 """Accuracy and cost on one benchmark (paper, Per-Dataset Accuracy and Cost; D-REPORT-2)."""
 
-from analysis import columns
 from analysis.exhibit import FAR
 from analysis.frames import with_costs
 from analysis.source import Source
-from analysis.table import Table
+from analysis.table import Table, accuracies, all_calls, costs, results_table, row_labels, scaled_to, totals
 
 
 def build(source: Source) -> Table:
@@ -14,9 +13,9 @@ def build(source: Source) -> Table:
     frame = with_costs(results.frame, results)
     n = results.questions(benchmark)
     groups = {
-        ("Accuracy (%)", n): columns.accuracies(frame),
-        ("Cost of a question (1e-4)", n): {**columns.costs(frame, FAR), **columns.all_calls(frame)},
-        ("Total cost", columns.scaled_to(frame.sort_values("published_questions"))): columns.totals(frame),
+        ("Accuracy (%)", n): accuracies(frame),
+        ("Cost of a question (1e-4)", n): {**costs(frame, FAR), **all_calls(frame)},
+        ("Total cost", scaled_to(frame.sort_values("published_questions"))): totals(frame),
     }
     label = f"cost-{benchmark.replace('_', '-')}"
-    return columns.table(results, label, source.caption, columns.labels(frame), groups, source.legend, frame)
+    return results_table(results, label, source.caption, row_labels(frame), groups, source.legend, frame)

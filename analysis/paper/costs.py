@@ -7,13 +7,11 @@ from statistics import fmean
 import pandas as pd
 from pyarrow.parquet import read_schema
 
-from analysis import columns
-from analysis.columns import by_benchmark, entries, format_series
 from analysis.exhibit import FAR, NOT_RUN, Entry, format_cost
 from analysis.finished_cells import FinishedCell
 from analysis.frames import UNIT, with_costs
 from analysis.source import Source
-from analysis.table import Table
+from analysis.table import Table, all_calls, by_benchmark, costs, entries, format_series, results_table, row_labels
 from harness.runner.layout import POOL
 
 _WITH_CACHE = "With cache"
@@ -35,7 +33,7 @@ def build(source: Source) -> Table:
         frame["cost_with_cache"] = frame["cost_per_query_all_calls"] - frame.pop("saved") / frame["n"]
     groups = {(title, n): _group(rows) for _, title, n, rows in by_benchmark(results, frame)}
     legend = [*source.legend, *([_CACHE] if "cost_with_cache" in frame else [])]
-    return columns.table(results, "costs", source.caption, columns.labels(results.ran), groups, legend, frame)
+    return results_table(results, "costs", source.caption, row_labels(results.ran), groups, legend, frame)
 
 
 def _calls(cells: Sequence[FinishedCell]) -> dict[str, float]:
@@ -62,8 +60,8 @@ def _group(rows: pd.DataFrame) -> dict[str, list[Entry]]:
     return {
         "Calls": entries(rows["calls"], "{:.1f}", NOT_RUN, below=format_series(rows["copies"], "{:.0f}% copies")),
         "Tokens": entries(tokens, missing=NOT_RUN),
-        **columns.costs(rows, FAR),
-        **columns.all_calls(rows),
+        **costs(rows, FAR),
+        **all_calls(rows),
         **({_WITH_CACHE: entries(UNIT * rows["cost_with_cache"], format_cost)} if "cost_with_cache" in rows else {}),
         "Right answer": entries(UNIT * rows["cost_of_right"], format_cost),
         "Dearest (%)": entries(rows["dearest"].where(rows.index.get_level_values("backbone") == POOL), "{:.0f}"),

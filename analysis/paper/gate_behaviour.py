@@ -2,8 +2,6 @@
 
 import pandas as pd
 
-from analysis import columns
-from analysis.columns import entries, labels
 from analysis.exhibit import NOT_RUN, Entry, signed
 from analysis.finished_cells import FinishedCell
 from analysis.frames import Results
@@ -11,7 +9,7 @@ from analysis.paper import traces
 from analysis.provenance import identity
 from analysis.source import Source
 from analysis.statistics import estimates
-from analysis.table import Table
+from analysis.table import Table, entries, join_values, results_table, row_labels
 from harness.runner.layout import POOL
 
 _WHOLE, _EARLIER = "Trajectories", "Retrieved of earlier steps"
@@ -37,9 +35,9 @@ def build(source: Source) -> Table:
     frames = {key: _frame(results, key, cells) for key, cells in traces.by_benchmark(results).items()}
     titles = {key: (results.benchmarks[key], results.questions(key)) for key in frames}
     groups = {titles[key]: _group(results, frame) for key, frame in frames.items()}
-    rows = labels(_MEASURES, "section", "section", "title", heads=("", "Measure"))
+    rows = row_labels(_MEASURES, "section", "section", "title", heads=("", "Measure"))
     frame = pd.concat(frames.values()).drop(columns=_OF_PRINT)
-    return columns.table(results, "gate-behaviour", source.caption, rows, groups, source.legend, frame)
+    return results_table(results, "gate-behaviour", source.caption, rows, groups, source.legend, frame)
 
 
 def _frame(results: Results, benchmark: str, cells: tuple[FinishedCell, ...]) -> pd.DataFrame:
@@ -59,7 +57,7 @@ def _frame(results: Results, benchmark: str, cells: tuple[FinishedCell, ...]) ->
         method=method,
         benchmark=benchmark,
         published=_MEASURES["printed"].map(printed),
-        by_seed=by_seed.apply(columns.join_values, axis=1),
+        by_seed=by_seed.apply(join_values, axis=1),
         # Seed 0 alone, if there are several seeds: the paper has one training.
         seed0=by_seed[0] if len(cells) > 1 and 0 in by_seed else None,
         cases=cases.reindex(unit.index).fillna(0).mean(axis=1),

@@ -4,13 +4,11 @@ from typing import Any
 
 import pandas as pd
 
-from analysis import columns
-from analysis.columns import entries, format_series, stack_benchmarks
 from analysis.exhibit import NOT_RUN, Entry, signed
 from analysis.finished_cells import FinishedCell, updates
 from analysis.frames import IDENTITY, Results
 from analysis.source import Source
-from analysis.table import Table, labels_of
+from analysis.table import Table, entries, format_series, join_values, labels_of, results_table, stack_benchmarks
 from harness.errors import UserError
 
 HALTING, NONE = "gmr", "gmr_no_halting"
@@ -39,7 +37,7 @@ def build(source: Source) -> Table:
     rows = (("ratio" if key == _RATIO else "trainings", title) for key, title in _TITLES.items())
     labels = labels_of(rows, ("Training",))
     tidy = tidy.join(results.measured.droplevel("backbone")[IDENTITY], on=keys)
-    return columns.table(results, "halting-training", source.caption, labels, groups, source.legend, tidy)
+    return results_table(results, "halting-training", source.caption, labels, groups, source.legend, tidy)
 
 
 def _training(cell: FinishedCell) -> dict[str, Any]:
@@ -55,7 +53,7 @@ def _training(cell: FinishedCell) -> dict[str, Any]:
 def _frame(results: Results, trainings: pd.DataFrame) -> pd.DataFrame:
     names = ["benchmark", "method", "measure"]
     values = _with_ratio(trainings.set_index(["benchmark", "seed", "method"])[_MEASURES])
-    frame = values.groupby(names).agg(measured="mean", sd="std", by_seed=columns.join_values)
+    frame = values.groupby(names).agg(measured="mean", sd="std", by_seed=join_values)
     frame = frame.reindex(pd.MultiIndex.from_product([results.benchmarks, _TITLES, _MEASURES], names=names))
     seed0 = values[values.index.get_level_values("seed") == 0].droplevel("seed")
     printed = _with_ratio(results.printed("halting_training").droplevel("backbone"))

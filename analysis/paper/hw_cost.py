@@ -7,13 +7,11 @@ from typing import Any
 
 import pandas as pd
 
-from analysis import columns
-from analysis.columns import format_series, interval_of, side_by_side
 from analysis.exhibit import NOT_RUN, Entry, entries
 from analysis.finished_cells import FinishedCell, read_table, timing
 from analysis.frames import IDENTITY, KEY, mean_with_interval
 from analysis.source import Source
-from analysis.table import Table
+from analysis.table import Table, format_series, interval_of, results_table, row_labels, side_by_side
 from harness.errors import UserError
 from harness.llm.backbones import forward_flops
 
@@ -49,8 +47,8 @@ def build(source: Source) -> Table:
             time["Meas."] = entries(text, beside=time_ratio)
         # Without a measured time the column has no n.
         groups[f"{title}, seconds", n if is_timed else ""] = time
-    labels = columns.labels(results.rows.loc[rows].assign(section="rows"), "section", "method_title", "backbone_title")
-    return columns.table(results, "hw-cost", source.caption, labels, groups, source.legend, frame)
+    labels = row_labels(results.rows.loc[rows].assign(section="rows"), "section", "method_title", "backbone_title")
+    return results_table(results, "hw-cost", source.caption, labels, groups, source.legend, frame)
 
 
 def seconds(cell: FinishedCell) -> float:

@@ -7,13 +7,12 @@ from collections.abc import Iterator, Sequence
 
 import pandas as pd
 
-from analysis import bounds, columns, notes
-from analysis.columns import accuracies, by_benchmark
+from analysis import bounds, notes
 from analysis.exhibit import NO, YES, Entry
 from analysis.frames import AVERAGE, Results
 from analysis.paired_tests import ALPHA, against, holm
 from analysis.source import Source
-from analysis.table import Table
+from analysis.table import Table, accuracies, by_benchmark, results_table, row_labels
 
 
 def build(source: Source) -> Table:
@@ -32,9 +31,9 @@ def build(source: Source) -> Table:
     rows, flags = results.rows_to_show, ("multi_agent", "routing")
     rows = rows.assign(**{name: rows[name].map({True: YES, False: NO}).fillna("") for name in flags})
     names, heads = ("family", "method_title", "backbone_title", *flags), ("Method", "LLM", "M", "R")
-    labels = columns.labels(rows, *names, heads=heads)
+    labels = row_labels(rows, *names, heads=heads)
     legend = [*source.legend, *_legend(results)]
-    return columns.table(results, "main-table", source.caption, labels, groups, legend, frame)
+    return results_table(results, "main-table", source.caption, labels, groups, legend, frame)
 
 
 def _columns(values: pd.DataFrame, tied: Sequence[tuple[str, str]]) -> dict[str, list[Entry]]:

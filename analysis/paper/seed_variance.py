@@ -4,12 +4,10 @@ from itertools import chain
 
 import pandas as pd
 
-from analysis import columns
-from analysis.columns import accuracies, format_series, side_by_side
 from analysis.exhibit import Entry, signed
 from analysis.frames import AVERAGE, KEY, Results
 from analysis.source import Source
-from analysis.table import Table, labels_of
+from analysis.table import Table, accuracies, format_series, join_values, labels_of, results_table, side_by_side
 from harness.errors import UserError
 
 OVERALL = "overall"
@@ -36,7 +34,7 @@ def build(source: Source) -> Table:
     if seeds.groupby(KEY[:2]).size().nunique() > 1:
         legend.append("The methods were trained with different numbers of seeds: their deviations are not comparable.")
     labels = labels_of(rows, ("Method", "LLM", ""))
-    return columns.table(results, "seed-variance", source.caption, labels, groups, legend, frame)
+    return results_table(results, "seed-variance", source.caption, labels, groups, legend, frame)
 
 
 def _by_seed(results: Results) -> pd.DataFrame:
@@ -62,7 +60,7 @@ def _by_seed(results: Results) -> pd.DataFrame:
 def _frame(results: Results, seeds: pd.DataFrame, printed: pd.DataFrame, names: list[str]) -> pd.DataFrame:
     order = dict.fromkeys([*printed.index.droplevel("benchmark"), *results.ran.index.sort_values()])
     long = seeds.rename_axis(columns="benchmark").stack().dropna()
-    spread = long.groupby(KEY).agg(mean="mean", sd="std", by_seed=columns.join_values)
+    spread = long.groupby(KEY).agg(mean="mean", sd="std", by_seed=join_values)
     averages = results.averages.rename(index={AVERAGE: OVERALL}, level="benchmark")
     averages["n"] = results.measured["n"].groupby(KEY[:2]).sum()
     measured = pd.concat([results.measured, averages.loc[averages["ran"]].reindex(columns=results.measured.columns)])

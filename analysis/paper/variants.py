@@ -5,14 +5,13 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import pandas as pd
 
-from analysis import columns
-from analysis.columns import by_benchmark, entries, factors, format_series, interval_of, stack_benchmarks
+from analysis import table
 from analysis.exhibit import NO, NOT_RUN, YES, Form, signed
 from analysis.figure import on_frontier
 from analysis.frames import KEY, QUESTIONS, Results, mean_with_interval, with_costs
 from analysis.paired_tests import ENDS, comparisons, detectable_note, p_value
 from analysis.source import Source
-from analysis.table import Table, labels_of
+from analysis.table import Table, by_benchmark, entries, factors, format_series, interval_of, labels_of
 from harness.files import Declaration, Distinct, Many, Text, check
 from harness.runner.layout import POOL
 
@@ -44,18 +43,17 @@ def build(source: Source) -> Table:
     titles = {REFERENCE: REFERENCE} | {cell.run.method: cell.run.method_title for cell in results.cells}
     frame = _frame(options, results)
     variants = sorted(titles.keys() - {REFERENCE})
-    parts = [
-        _groups(options, rows, titles[REFERENCE], columns.scaled_to(frame)) for *_, rows in by_benchmark(results, frame)
-    ]
+    scaled = table.scaled_to(frame)
+    parts = [_groups(options, rows, titles[REFERENCE], scaled) for *_, rows in by_benchmark(results, frame)]
     # A table of one variant needs a different label than the table of all.
     label = "-".join([options.design, *variants]).replace("_", "-") if len(variants) == 1 else options.design
     rows = [
         (key, f"{results.benchmarks[key]}, {results.questions(key)}", titles[method], seeds.replace(" ", ", "))
         for (method, _, key), seeds in frame["seeds"].fillna("").items()
     ]
-    groups, legend = stack_benchmarks(parts), [*source.legend, *_legend(options, results, frame, titles)]
+    groups, legend = table.stack_benchmarks(parts), [*source.legend, *_legend(options, results, frame, titles)]
     labels = labels_of(rows, ("Benchmark", "Configuration", "Seeds"))
-    return columns.table(results, label, source.caption, labels, groups, legend, frame)
+    return table.results_table(results, label, source.caption, labels, groups, legend, frame)
 
 
 def _frame(options: VariantOptions, results: Results) -> pd.DataFrame:
@@ -82,7 +80,7 @@ def _frame(options: VariantOptions, results: Results) -> pd.DataFrame:
     return frame.assign(frontier=pd.concat(best))
 
 
-def _groups(options: VariantOptions, rows: pd.DataFrame, reference: str, scaled: str) -> columns.Groups:
+def _groups(options: VariantOptions, rows: pd.DataFrame, reference: str, scaled: str) -> table.Groups:
     change: Form = _saving if options.saved else "×{:.2f}"
     # The reference has no comparison with itself; that does not mean "not run".
     is_lacking = rows["gain"].isna() & (rows.index.get_level_values("method") != REFERENCE)
@@ -92,10 +90,10 @@ def _groups(options: VariantOptions, rows: pd.DataFrame, reference: str, scaled:
         "Frontier": entries(rows["frontier"].map({True: YES, False: NO}).fillna(""), missing=NOT_RUN),
     }
     return {
-        ("Accuracy (%)", ""): columns.accuracies(rows),
-        ("Cost of a question (1e-4)", ""): {**columns.costs(rows), **columns.all_calls(rows)},
+        ("Accuracy (%)", ""): table.accuracies(rows),
+        ("Cost of a question (1e-4)", ""): {**table.costs(rows), **table.all_calls(rows)},
         **({("Test questions", ""): steps} if options.is_sweep else {}),
-        ("Total cost", scaled): columns.totals(rows),
+        ("Total cost", scaled): table.totals(rows),
         (f"Accuracy against {reference}", "points, paired"): {
             "Publ.": entries(rows["published_gain"], signed),
             "Meas.": entries(gains.mask(is_lacking, NOT_RUN), below=interval_of(rows, "gain", signed, " to ")),
