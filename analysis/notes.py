@@ -9,7 +9,7 @@ from analysis.exhibit import signed
 from analysis.finished_cells import FinishedCell, answered
 from analysis.frames import KEY, Key, Results, rules
 from analysis.provenance import provenance
-from analysis.source import describe_unfinished
+from analysis.registry import describe_unfinished
 from harness.llm.request import GREEDY
 
 # Captions name up to this many rows; of more rows they only count the cells.

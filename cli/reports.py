@@ -96,7 +96,7 @@ def _write_logs(run: Run, folder: Path) -> list[Path]:
         raise UserError("inspect_ai is not installed; pip install -e '.[inspect]' adds it")
     from analysis.beyond.inspect_logs import write_cell
     from analysis.finished_cells import read
-    from analysis.source import describe_unfinished
+    from analysis.registry import describe_unfinished
 
     cells = [layout.cell(run.name, cell) for cell in layout.cells(run.name)]
     finished, logs = [cell for cell in cells if (cell / "run.json").exists()], []

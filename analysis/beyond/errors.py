@@ -7,7 +7,7 @@ import pandas as pd
 from analysis.exhibit import NOT_RUN, Entry
 from analysis.finished_cells import FinishedCell
 from analysis.notes import WITHOUT_VERDICT as NAMES
-from analysis.source import Source
+from analysis.registry import Source
 from analysis.table import Table, by_benchmark, entries, format_series, results_table, row_labels
 from harness.benchmarks.items import Status
 from harness.sandbox.model import Outcome

@@ -9,7 +9,7 @@ from analysis.exhibit import BEST, NOT_RUN, Entry, signed
 from analysis.finished_cells import FinishedCell
 from analysis.frames import AVERAGE, IDENTITY, KEY, Results, with_costs
 from analysis.paired_tests import ALPHA, against, compare, detectable_note, p_value
-from analysis.source import Source
+from analysis.registry import Source
 from analysis.table import Table, by_benchmark, entries, factors, interval_of, labels_of, results_table, row_labels
 
 _SIDE = ["published", "published_cost_per_query", "measured", *IDENTITY]

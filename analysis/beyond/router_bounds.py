@@ -20,7 +20,7 @@ from analysis.exhibit import ALL_CALLS, format_cost, signed
 from analysis.finished_cells import FinishedCell
 from analysis.frames import KEY, UNIT, Results, percent
 from analysis.provenance import identity
-from analysis.source import Source
+from analysis.registry import Source
 from analysis.statistics import TAIL, Array
 from analysis.table import Groups, Table, entries, format_series, interval_of, labels_of, results_table
 from harness.agents import rng

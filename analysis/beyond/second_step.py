@@ -15,7 +15,7 @@ from analysis.beyond.tree import accuracy_of, difference, find_tree, points_of, 
 from analysis.exhibit import format_cost
 from analysis.frames import UNIT, percent
 from analysis.paired_tests import ENDS, holm, p_value
-from analysis.source import Source
+from analysis.registry import Source
 from analysis.statistics import accuracy
 from analysis.table import Groups, Table, entries
 from harness.llm.recordings import data_of

@@ -13,7 +13,7 @@ from analysis.exhibit import Entry, entries, signed
 from analysis.frames import KEY, Key, Results
 from analysis.paired_tests import ENDS
 from analysis.provenance import identity
-from analysis.source import Source
+from analysis.registry import Source
 from analysis.statistics import Array, Spread
 from analysis.table import Table, interval_of, results_table, row_labels
 from harness.runner.layout import SINGLE

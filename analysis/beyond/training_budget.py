@@ -5,7 +5,7 @@ import pandas as pd
 from analysis.exhibit import format_cost
 from analysis.finished_cells import FinishedCell, read_table, updates
 from analysis.frames import IDENTITY
-from analysis.source import Source
+from analysis.registry import Source
 from analysis.table import Table, entries, results_table, row_labels
 
 CALLS = "training_calls.parquet"

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure as Picture
 from analysis.figure import PAGE, SIZE, SMALL, Figure, looks
 from analysis.finished_cells import TRAINING, updates
 from analysis.notes import describe_run
-from analysis.source import Source
+from analysis.registry import Source
 from harness.errors import UserError
 from harness.runner.layout import POOL
 

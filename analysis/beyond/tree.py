@@ -21,7 +21,7 @@ from analysis.finished_cells import read_table, short
 from analysis.frames import UNIT, Results, percent
 from analysis.paired_tests import ENDS, p_value
 from analysis.provenance import identity
-from analysis.source import Source
+from analysis.registry import Source
 from analysis.statistics import Array, Jackknife, accuracy
 from analysis.table import Groups, Table, entries, interval_of, results_table, row_labels
 from harness.errors import UserError

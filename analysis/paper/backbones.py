@@ -6,7 +6,7 @@ from analysis.exhibit import FAR as OFF
 from analysis.exhibit import NOT_RUN, Entry
 from analysis.finished_cells import short
 from analysis.published import load
-from analysis.source import Source
+from analysis.registry import Source
 from analysis.table import Table, entries, format_series, lay_out, row_labels
 from harness.files import digest
 

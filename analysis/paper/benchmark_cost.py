@@ -2,7 +2,7 @@
 
 from analysis.exhibit import FAR
 from analysis.frames import with_costs
-from analysis.source import Source
+from analysis.registry import Source
 from analysis.table import Table, accuracies, all_calls, costs, results_table, row_labels, scaled_to, totals
 
 

@@ -10,7 +10,7 @@ from pyarrow.parquet import read_schema
 from analysis.exhibit import FAR, NOT_RUN, Entry, format_cost
 from analysis.finished_cells import FinishedCell
 from analysis.frames import UNIT, with_costs
-from analysis.source import Source
+from analysis.registry import Source
 from analysis.table import Table, all_calls, by_benchmark, costs, entries, format_series, results_table, row_labels
 from harness.runner.layout import POOL
 

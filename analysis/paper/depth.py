@@ -11,7 +11,7 @@ from analysis import notes
 from analysis.exhibit import format_series
 from analysis.figure import COLUMN, Figure, bars, looks
 from analysis.frames import UNIT, with_costs
-from analysis.source import Source
+from analysis.registry import Source
 from analysis.statistics import mean
 from harness.errors import UserError
 

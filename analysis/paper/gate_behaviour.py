@@ -7,7 +7,7 @@ from analysis.finished_cells import FinishedCell
 from analysis.frames import Results
 from analysis.paper import traces
 from analysis.provenance import identity
-from analysis.source import Source
+from analysis.registry import Source
 from analysis.statistics import estimates
 from analysis.table import Table, entries, join_values, results_table, row_labels
 from harness.runner.layout import POOL

@@ -13,7 +13,7 @@ from analysis.figure import BLACK, BLUE, PAGE, SMALL, VERMILION, Figure
 from analysis.finished_cells import updates
 from analysis.paper import traces
 from analysis.provenance import identity
-from analysis.source import Source
+from analysis.registry import Source
 from harness.errors import UserError
 
 # By panel and measure: name of the decision, colour and style of its line.

@@ -7,7 +7,7 @@ import pandas as pd
 from analysis.exhibit import NOT_RUN, Entry, signed
 from analysis.finished_cells import FinishedCell, updates
 from analysis.frames import IDENTITY, Results
-from analysis.source import Source
+from analysis.registry import Source
 from analysis.table import Table, entries, format_series, join_values, labels_of, results_table, stack_benchmarks
 from harness.errors import UserError
 

@@ -10,7 +10,7 @@ import pandas as pd
 from analysis.exhibit import NOT_RUN, Entry, entries
 from analysis.finished_cells import FinishedCell, read_table, timing
 from analysis.frames import IDENTITY, KEY, mean_with_interval
-from analysis.source import Source
+from analysis.registry import Source
 from analysis.table import Table, format_series, interval_of, results_table, row_labels, side_by_side
 from harness.errors import UserError
 from harness.llm.backbones import forward_flops

@@ -11,7 +11,7 @@ from analysis import bounds, notes
 from analysis.exhibit import NO, YES, Entry
 from analysis.frames import AVERAGE, Results
 from analysis.paired_tests import ALPHA, against, holm
-from analysis.source import Source
+from analysis.registry import Source
 from analysis.table import Table, accuracies, by_benchmark, results_table, row_labels
 
 

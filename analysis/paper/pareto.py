@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from analysis import bounds, notes
 from analysis.figure import COLUMN, EDGE, SMALL, Figure, bars, draw_frontier, fold, looks, on_frontier
 from analysis.frames import UNIT, Results, with_costs
-from analysis.source import Source
+from analysis.registry import Source
 from harness.runner.layout import POOL, SINGLE
 
 _SIDES = ("published", "measured")

@@ -6,7 +6,7 @@ import pandas as pd
 
 from analysis.exhibit import Entry, signed
 from analysis.frames import AVERAGE, KEY, Results
-from analysis.source import Source
+from analysis.registry import Source
 from analysis.table import Table, accuracies, format_series, join_values, labels_of, results_table, side_by_side
 from harness.errors import UserError
 

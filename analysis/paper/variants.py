@@ -10,7 +10,7 @@ from analysis.exhibit import NO, NOT_RUN, YES, Form, signed
 from analysis.figure import on_frontier
 from analysis.frames import KEY, QUESTIONS, Results, mean_with_interval, with_costs
 from analysis.paired_tests import ENDS, comparisons, detectable_note, p_value
-from analysis.source import Source
+from analysis.registry import Source
 from analysis.table import Table, by_benchmark, entries, factors, format_series, interval_of, labels_of
 from harness.files import Declaration, Distinct, Many, Text, check
 from harness.runner.layout import POOL

@@ -14,8 +14,7 @@ from matplotlib.text import Text
 
 from analysis.exhibit import Entry
 from analysis.exhibit import csv as tidy
-from analysis.registry import artefact
-from analysis.source import Source
+from analysis.registry import Source, artefact
 
 
 class Row(NamedTuple):

@@ -14,7 +14,7 @@ from scipy.stats import bootstrap, t
 from analysis import bounds, figure
 from analysis.beyond import router_bounds as bounded
 from analysis.bounds import BEST, ORACLE, RANDOM, Answers, Bounds, mixes
-from analysis.source import Source
+from analysis.registry import Source
 from harness.errors import UserError
 from tests.analysis.cells import WriteCell
 from tests.analysis.reading import PRESET, Artefact, costs, main_table, paired, pareto

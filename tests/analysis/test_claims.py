@@ -12,8 +12,7 @@ from analysis.paper.claims.judge import FAILS, HOLDS, UNDECIDED, VERDICTS, Judge
 from analysis.paper.claims.measured import Run, seeds_of
 from analysis.paper.claims.report import build
 from analysis.paper.claims.statements import CLAIMS, PAPER, ROWS
-from analysis.registry import artefact
-from analysis.source import Source
+from analysis.registry import Source, artefact
 from harness.runner.preset import resolve
 from harness.runner.results import SIMULATED_WARNING
 from tests.analysis.cells import claim, declared, run_of, verdicts

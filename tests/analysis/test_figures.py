@@ -22,7 +22,7 @@ from analysis import exhibit
 from analysis import figure as drawing
 from analysis.beyond.training_curves import by_epoch
 from analysis.figure import Figure, on_frontier
-from analysis.source import Source
+from analysis.registry import Source
 from harness.errors import UserError
 from harness.files import ROOT
 from harness.runner.results import SIMULATED_WARNING

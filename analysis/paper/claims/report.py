@@ -12,7 +12,7 @@ from analysis.paper.claims.judge import NOT_CHECKABLE, PARTLY, VERDICTS, Judged,
 from analysis.paper.claims.measured import ENDS, Record, Run, other_models, seeds_of
 from analysis.paper.claims.statements import CLAIMS, PAPER, Claim
 from analysis.provenance import provenance
-from analysis.source import Source
+from analysis.registry import Source
 from analysis.statistics import CONFIDENCE
 from analysis.table import Table, labels_of, lay_out
 
