@@ -3,9 +3,8 @@
 from typing import Literal
 
 from harness.agents.prompts import question_prompt
-from harness.benchmarks.items import Item
 from harness.files import Declaration
-from harness.method import CallSpec, Context
+from harness.method import CallSpec, Context, Item
 from harness.runner.setting import Setting
 
 Cue = Literal["step_by_step", "complex"]

@@ -10,12 +10,10 @@ from typing import Literal
 from pydantic import PositiveInt
 
 from harness.agents.prompts import Record, team_prompt
-from harness.benchmarks.items import Item
 from harness.concurrency import gather
 from harness.errors import check_names
 from harness.files import Declaration
-from harness.llm.request import Message
-from harness.method import CallSpec, Context
+from harness.method import CallSpec, Context, Item, Message
 from harness.runner.setting import Setting
 
 Topology = Literal["chain", "tree", "complete"]

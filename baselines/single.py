@@ -1,8 +1,7 @@
 """Single LLM: one call with the question and the output rules. Reasoning is not forbidden."""
 
-from harness.benchmarks.items import Item
 from harness.files import Declaration
-from harness.method import Context
+from harness.method import Context, Item
 from harness.runner.setting import Setting
 
 

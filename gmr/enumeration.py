@@ -20,11 +20,10 @@ from gmr.config import Config, Pool, pool_of
 from gmr.paths import Branch, Second
 from harness.agents.roles import ToolOutput
 from harness.agents.runtime import Runtime
-from harness.agents.trajectory import Answered
-from harness.benchmarks.items import Item
 from harness.concurrency import gather
 from harness.errors import UserError, check_names
 from harness.files import Declaration, sha256, write_atomically
+from harness.method import Answered, Item
 from harness.runner import layout
 from harness.runner.evaluation import evaluate
 from harness.runner.plan import Plan

@@ -11,10 +11,9 @@ from gmr.config import Config, pool_of
 from gmr.rollout import GatedRollout
 from gmr.router import Router
 from gmr.training import Trace, advantages, evaluate, loss, training_log
-from harness.agents.trajectory import DRAWN_DECIMALS, Answered, Trajectory
-from harness.benchmarks.items import Item
+from harness.agents.trajectory import DRAWN_DECIMALS, Trajectory
 from harness.errors import UserError
-from harness.method import Context
+from harness.method import Answered, Context, Item
 from harness.runner.setting import Setting
 from harness.training.learning import Choices, Learning, PolicyGradient, check_on_policy, seed_of
 from harness.training.loop import TrainingStep

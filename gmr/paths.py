@@ -8,9 +8,7 @@ from gmr.rollout import aggregate
 from harness.agents.activation import Team, act
 from harness.agents.prompts import Record
 from harness.agents.roles import Role, ToolOutput
-from harness.agents.trajectory import CallSpec
-from harness.benchmarks.items import Item
-from harness.method import Context, Solve
+from harness.method import CallSpec, Context, Item, Solve
 from harness.runner.setting import Setting
 
 

@@ -10,9 +10,7 @@ from gmr.router import Draw, Router, Uniforms
 from gmr.training import Step, Trace, stack
 from harness.agents.activation import Team, act, most_frequent
 from harness.agents.prompts import Record, team_prompt
-from harness.agents.trajectory import CallSpec, Decision
-from harness.benchmarks.items import Item
-from harness.method import Context
+from harness.method import CallSpec, Context, Decision, Item
 
 AGGREGATOR_INSTRUCTION = (
     "You close the work of a team. Weigh the analyses and results your colleagues stored, find the errors in them, and "

@@ -15,13 +15,11 @@ from baselines.aflow.operators import run_workflow
 from baselines.aflow.search import Failure, Round
 from baselines.aflow.workflow import MOST_NODES, MOST_REPEATS, InvalidWorkflowError, offered, start
 from harness.agents import rng
-from harness.agents.trajectory import Answered, Episode, sample
-from harness.benchmarks.items import Item
+from harness.agents.trajectory import Episode, sample
 from harness.concurrency import gather
 from harness.errors import UserError
 from harness.files import Declaration, Share
-from harness.llm.request import Message, Reply
-from harness.method import CallSpec, Context
+from harness.method import Answered, CallSpec, Context, Item, Message, Reply
 from harness.runner.setting import Setting
 from harness.training.loop import Learned, Training, TrainingStep
 

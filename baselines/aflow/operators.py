@@ -9,11 +9,9 @@ from baselines.aflow.workflow import MOST_REPEATS, OPERATORS, Status, Workflow
 from harness.agents.activation import append_text
 from harness.agents.code_tools import NO_PROGRAM, answer_program, programs
 from harness.agents.prompts import Record, question_prompt, team_prompt
-from harness.agents.trajectory import Decision
 from harness.benchmarks.programs import fenced
 from harness.concurrency import gather
-from harness.llm.request import Message, Reply
-from harness.method import CallSpec, Context
+from harness.method import CallSpec, Context, Decision, Message, Reply
 
 HEADER = "Results of earlier steps, in their order:"
 CANDIDATES = "The candidates:"

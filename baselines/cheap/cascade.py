@@ -12,12 +12,10 @@ from gmr.rollout import aggregate
 from harness.agents.activation import act
 from harness.agents.prompts import Record, question_prompt
 from harness.agents.roles import Role, by_key
-from harness.agents.trajectory import CallSpec, Decision
-from harness.benchmarks.items import Item
 from harness.concurrency import gather
 from harness.errors import check_names
 from harness.files import Declaration, Distinct
-from harness.method import Context
+from harness.method import CallSpec, Context, Decision, Item
 from harness.runner.setting import Setting
 
 

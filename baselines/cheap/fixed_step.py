@@ -2,9 +2,7 @@
 
 from gmr.config import Config
 from gmr.paths import stored_paths
-from harness.agents.trajectory import Answered, Decision
-from harness.benchmarks.items import Item
-from harness.method import Context
+from harness.method import Answered, Context, Decision, Item
 from harness.runner.setting import Setting
 from harness.training.loop import OptionScores
 

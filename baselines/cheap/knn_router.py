@@ -3,10 +3,8 @@
 import numpy as np
 from pydantic import NonNegativeFloat, PositiveInt
 
-from harness.agents.trajectory import Answered, Decision
-from harness.benchmarks.items import Item
 from harness.files import Declaration
-from harness.method import Context
+from harness.method import Answered, Context, Decision, Item
 from harness.runner.setting import Setting
 from harness.training.loop import OptionScores
 

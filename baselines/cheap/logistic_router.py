@@ -8,10 +8,8 @@ import torch
 
 from gmr.config import Config as Steps
 from gmr.paths import stored_paths
-from harness.agents.trajectory import Answered, Decision
-from harness.benchmarks.items import Item
 from harness.files import Declaration
-from harness.method import Context, Solve
+from harness.method import Answered, Context, Decision, Item, Solve
 from harness.runner.setting import Setting
 from harness.training.learning import Learning, seeded
 from harness.training.loop import Learned, Training, ask_once

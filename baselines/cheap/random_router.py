@@ -2,10 +2,8 @@
 
 import math
 
-from harness.agents.trajectory import Decision
-from harness.benchmarks.items import Item
 from harness.files import Declaration
-from harness.method import Context
+from harness.method import Context, Decision, Item
 from harness.runner.setting import Setting
 
 

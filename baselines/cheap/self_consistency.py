@@ -5,10 +5,8 @@ import math
 from pydantic import PositiveFloat
 
 from harness.agents.prompts import question_prompt
-from harness.agents.trajectory import Answered
-from harness.benchmarks.items import Item
 from harness.files import Declaration
-from harness.method import CallSpec, Context
+from harness.method import Answered, CallSpec, Context, Item
 from harness.runner.setting import Setting
 from harness.training.loop import OptionScores
 

@@ -14,11 +14,9 @@ from baselines.masrouter.router import Embeddings, Router, TeamPlan, Trace, Unif
 from baselines.masrouter.team import MODES, TASKS, Agent, final_prompt, profile, with_all_tests, work
 from harness.agents.activation import most_frequent
 from harness.agents.roles import DOMAINS, Role, by_domain
-from harness.agents.trajectory import Answered, CallSpec, Decision
-from harness.benchmarks.items import Item
 from harness.files import Declaration
 from harness.llm.backbones import Backbone
-from harness.method import Context
+from harness.method import Answered, CallSpec, Context, Decision, Item
 from harness.runner.setting import ByBenchmark, Setting
 from harness.training.learning import Choices, Learning, PolicyGradient, check_on_policy
 from harness.training.loop import TrainingStep

@@ -11,13 +11,10 @@ from typing import Literal, NamedTuple
 from harness.agents.activation import Team, act
 from harness.agents.prompts import Record, team_prompt
 from harness.agents.roles import Output, Role
-from harness.agents.trajectory import CallSpec, Decision
-from harness.benchmarks.items import Item
 from harness.benchmarks.programs import parse
 from harness.concurrency import gather
 from harness.files import Declaration, read_entries
-from harness.llm.request import Message
-from harness.method import Context
+from harness.method import CallSpec, Context, Decision, Item, Message
 
 
 class Task(Declaration):

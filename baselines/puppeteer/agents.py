@@ -8,11 +8,9 @@ from typing import Literal, NamedTuple
 from harness.agents.activation import append_text
 from harness.agents.code_tools import NO_EXAMPLE, NO_PROGRAM, program_defining
 from harness.agents.prompts import RECORDS_HEADER, Record, join, render_records, team_prompt
-from harness.benchmarks.items import Item
 from harness.benchmarks.reading import last_box, statements
 from harness.files import Declaration, read_entries
-from harness.llm.request import Message
-from harness.method import CallSpec, Context
+from harness.method import CallSpec, Context, Item, Message
 
 # The released code sends this temperature with every call (D-GEN-2).
 TEMPERATURE = 0.1

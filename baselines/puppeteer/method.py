@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from baselines.puppeteer.agents import ACTIONS, KEYS
 from baselines.puppeteer.policy import Config, Evaluation, Policy, PuppeteerRollout, Trace
-from harness.agents.trajectory import Answered
+from harness.method import Answered
 from harness.runner.setting import Setting
 from harness.training.learning import Choices, Learning, PolicyGradient, check_on_policy, seeded
 from harness.training.loop import Training, TrainingStep

@@ -11,12 +11,11 @@ from pydantic import NonNegativeFloat, NonNegativeInt, PositiveInt
 from torch import Tensor, nn
 
 from baselines.puppeteer.agents import ACTIONS, KEYS, TEMPERATURE, TERMINATE, Work, act, final, with_preamble
-from harness.agents.trajectory import CallSpec, Decision, sample
-from harness.benchmarks.items import Item
+from harness.agents.trajectory import sample
 from harness.benchmarks.programs import fenced
 from harness.files import Declaration
 from harness.llm.encoder import EMBEDDING
-from harness.method import Context
+from harness.method import CallSpec, Context, Decision, Item
 from harness.runner.setting import ByBenchmark
 
 
