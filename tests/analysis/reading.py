@@ -2,7 +2,6 @@
 
 import csv
 import importlib
-import importlib.util
 import io
 from itertools import groupby
 from pathlib import Path
@@ -92,28 +91,21 @@ PRESET: Any = SimpleNamespace(margin=None, methods=(), reference=None)
 
 
 class Artefact:
-    """An artefact's module, built from cells and wrapped for reading."""
+    """An artefact, built from cells and wrapped for reading."""
 
-    def __init__(self, module: str, **options: Any) -> None:
-        self._module = importlib.import_module(module)
-        self._options = options
+    def __init__(self, key: str) -> None:
+        self._entry = artefact(key)
 
-    def __call__(self, *cells: Path, preset: Any = PRESET, again: tuple[Path, ...] = (), **options: Any) -> Read:
-        return Read(self._module.build(Source(preset, cells, again=again, options={**self._options, **options})))
-
-
-def __getattr__(name: str) -> Any:
-    """Return the artefact with a given module name."""
-    for folder in ("paper", "beyond"):
-        if importlib.util.find_spec(f"analysis.{folder}.{name}"):
-            return Artefact(f"analysis.{folder}.{name}")
-    raise AttributeError(name)
+    def __call__(self, *cells: Path, preset: Any = PRESET, again: tuple[Path, ...] = ()) -> Read:
+        source = Source(preset, cells, again=again, options=self._entry.options)
+        return Read(importlib.import_module(self._entry.module).build(source))
 
 
-ablation, paradigm, roles, lambda_sweep = (
-    Artefact("analysis.paper.variants", **artefact(key).options)
-    for key in ("ablation", "paradigm", "roles13", "lambda_sweep")
-)
+def __getattr__(name: str) -> Artefact:
+    """Return the artefact with a given key."""
+    if name.startswith("_"):
+        raise AttributeError(name)
+    return Artefact({"benchmark_cost": "gsm_cost", "roles": "roles13"}.get(name, name))
 
 
 def words(picture: Picture) -> str:

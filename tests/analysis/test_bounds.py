@@ -17,13 +17,12 @@ from analysis.bounds import BEST, ORACLE, RANDOM, Answers, Bounds, mixes
 from analysis.registry import Source
 from harness.errors import UserError
 from tests.analysis.cells import WriteCell
-from tests.analysis.reading import PRESET, Artefact, costs, main_table, paired, pareto
+from tests.analysis.reading import PRESET, costs, main_table, paired, pareto, router_bounds
 
 POOL = {"small": 1.0, "middle": 2.0, "large": 4.0}
 #: Right answers of three backbones to four questions, which cost 1, 2 and 4 each time.
 RIGHT = {"small": "1000", "middle": "1110", "large": "1101"}
 BACKBONES = {key: {"model": key, "parameters_b": size} for key, size in POOL.items()}
-router_bounds = Artefact("analysis.beyond.router_bounds")
 
 
 def verdicts(text: str) -> list[bool]:

@@ -17,9 +17,8 @@ from harness.runner import layout
 from harness.runner.preset import resolve
 from tests.analysis.by_hand import crossed
 from tests.analysis.cells import WriteCell, decision
-from tests.analysis.reading import Artefact, Read
+from tests.analysis.reading import Read, second_step, tree
 
-tree = Artefact("analysis.beyond.tree")
 #: Verdicts of eight test questions by backbone, role and whether the step is stored; with nothing stored, of any role.
 RIGHT = {
     ("small", "Code/A", True): "11100000",
@@ -243,10 +242,7 @@ def test_comparisons_and_policies_are_those_counted_by_hand(
         )
         for key in (SMALL, LARGE)
     ]
-    rows = {
-        (row["title"], row["on"]): row
-        for row in Artefact("analysis.beyond.second_step")(*cells, preset=resolve("open_steps")).records
-    }
+    rows = {(row["title"], row["on"]): row for row in second_step(*cells, preset=resolve("open_steps")).records}
     reading = rows["Reading − not reading", f"{SMALL}, {LARGE}"]
     assert (reading["n"], reading["first_alone"], reading["second_alone"]) == ("7", "4", "0")
     assert float(reading["p"]) == pytest.approx(binomtest(4, 4).pvalue)
