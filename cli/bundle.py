@@ -1,31 +1,35 @@
 """Bundle: one zip file with the results of a preset, to replay them or to use their replies as recordings.
 
-``ro-crate-metadata.json`` describes it (:mod:`cli.description`) and lists every file with size and SHA-256. Packing is
-deterministic.
+Its manifest ``ro-crate-metadata.json`` (RO-Crate 1.2) describes it and lists every file with size and SHA-256. Packing
+is deterministic. Beside it lie its tables, with a description in Croissant 1.1 and the fields for responsible AI.
 """
 
-from collections.abc import Collection, Iterator
+import subprocess
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 import orjson
+import pyarrow.parquet as pq
 import yaml
 
+from analysis.beyond import outcomes
 from cli.app import last_run
-from cli.description import CONTEXT, manifest
 from gmr.enumeration import call_keys
 from harness.benchmarks import catalogue, outcome_table
 from harness.errors import UserError
-from harness.files import ROOT, whole_file, writing
+from harness.files import ROOT, read_yaml, sha256, whole_file, write_atomically, writing
 from harness.fingerprint import sources
 from harness.llm import call_log
 from harness.llm.archive import METADATA, Crate, checksum, is_member
+from harness.llm.backbones import ABOUT
 from harness.llm.embeddings import merge_vectors
-from harness.llm.recordings import SETTINGS, Recordings
+from harness.llm.recordings import SETTINGS, Recording, Recordings
 from harness.runner import layout
-from harness.runner.config import withheld_benchmarks
+from harness.runner.config import LICENCES, withheld_benchmarks
 from harness.runner.preset import making_with
 from harness.runner.results import check_tables, read_finished, read_rows
 from harness.runner.run import Run
@@ -35,6 +39,17 @@ _NO_SETTINGS = {"in_flight", "budget", "endpoints", "recordings", "servers"}
 _ITEMS = ".items.jsonl"
 # Files that quote questions. tools.parquet stores each program with the tests of its question.
 _WITH_QUESTIONS = (_ITEMS, "tools.parquet")
+# Files that affect results, as git pathspecs.
+_CODE = ("harness", "baselines", "gmr", "analysis", ":(glob)config/*.yaml")
+_NO_CODE = (":!config/config.yaml", ":!config/endpoints*", ":!config/licences.yaml")
+_CRATE = "https://w3id.org/ro/crate/1.2"
+_TABLES = {
+    "outcomes": "One row for each graded answer to a question. Attempts of trainings are not included.",
+    "nodes": "One row for each path of an enumeration: question, role, backbone, and whether the step is stored.",
+}
+_TYPES = {"string": "sc:Text", "bool": "sc:Boolean", "int64": "sc:Integer", "double": "sc:Float"}
+# What all descriptions share: the context that readers of Croissant expect, and what holds for the replies of any run.
+_SHARED = Path(__file__).with_name("croissant.json")
 
 
 def pack(name: str, out: Path) -> tuple[Crate, list[str]]:
@@ -52,7 +67,7 @@ def pack(name: str, out: Path) -> tuple[Crate, list[str]]:
     folders = {*made, results, results / "data"}
     files = [path for path in sorted(results.rglob("*")) if path.parent in folders and is_member(str(path))]
     lacking = sorted(withheld & {*map(_benchmark, files)})
-    crate = manifest(run, made, further, lacking)
+    crate = _manifest(run, made, further, lacking)
     with writing(out), TemporaryDirectory(prefix=f".{out.name}.", dir=out.parent) as folder:
         defaults, vectors = Path(folder) / "config.yaml", Path(folder) / layout.VECTORS
         defaults.write_bytes(yaml.safe_dump({"preset": name, **settings}, encoding="utf-8"))
@@ -76,7 +91,7 @@ def pack(name: str, out: Path) -> tuple[Crate, list[str]]:
                     crate[member]["license"] = {"@id": terms}
                 archive.writestr(ZipInfo(member), content, ZIP_DEFLATED, 9)
             crate["./"]["hasPart"] = [{"@id": member} for member in members]
-            document = {"@context": CONTEXT, "@graph": [*crate.values()]}
+            document = {"@context": f"{_CRATE}/context", "@graph": [*crate.values()]}
             archive.writestr(ZipInfo(METADATA), orjson.dumps(document, option=orjson.OPT_INDENT_2), ZIP_DEFLATED, 9)
     return crate, unfinished
 
@@ -149,3 +164,110 @@ def further_files(run: Run, withheld: Collection[str]) -> dict[str, Path]:
     if outside := [file for file in files if here not in file.parents]:
         raise UserError(f"{outside[0]} is outside of {here} and cannot be packed; move it, and run again")
     return {str(file.relative_to(here)): file for file in files}
+
+
+def _manifest(run: Run, made: Mapping[Path, dict[str, Any]], further: Iterable[str], lacking: list[str]) -> Crate:
+    """Describe finished cells, the code with its maker's files, and licences. ``lacking`` are withheld benchmarks."""
+    attempts = [attempt for folder in made for attempt in call_log.read_attempts(folder / call_log.ATTEMPT_LOG)]
+    end = datetime.fromtimestamp(max((each["started"] + each["latency_s"] for each in attempts), default=0), UTC)
+    cells = sum(layout.cell_of(folder) is not None for folder in made)
+    description = (
+        f"{'SIMULATED BACKBONES. ' if any(each['simulated'] for each in made.values()) else ''}"
+        f"Preset {run.name}, {cells} finished cells{', without questions of ' if lacking else ''}{', '.join(lacking)}, "
+        f"by {code_version()}{'; programs of its maker: ' if further else ''}{', '.join(further)}. {run.description}"
+    )
+    whole = {"name": f"Recorded run of preset {run.name}", "description": description, "license": {"@id": "#suite"}}
+    entities: Crate = {
+        METADATA: {"@type": "CreativeWork", "conformsTo": {"@id": _CRATE}, "about": {"@id": "./"}},
+        "./": {"@type": "Dataset", **whole, "datePublished": f"{end:%F}"},
+        **{f"#{name}": {"@type": "CreativeWork", **terms} for name, terms in licences(run).items()},
+    }
+    return {id_: {"@id": id_, **entity} for id_, entity in entities.items()}
+
+
+def code_version() -> str:
+    """Describe the commit of the code that determines results."""
+    command = ["git", "-C", str(ROOT), "status", "--porcelain=v2", "--branch", "--", *_CODE, *_NO_CODE]
+    try:
+        commit, *others = subprocess.check_output(command, stderr=subprocess.DEVNULL, text=True).splitlines()  # noqa: S603
+    except (OSError, subprocess.CalledProcessError):
+        return "code of no known commit"
+    changes = [line for line in others if not line.startswith("#")]
+    return f"commit {commit.split()[-1]}{' with changes that are in no commit' if changes else ''}"
+
+
+def licences(run: Run) -> dict[str, dict[str, str]]:
+    """Licence and attribution of everything in a bundle, by name."""
+    known = read_yaml(LICENCES)
+    abouts = {key: run.declared[key].model_dump(include=set(ABOUT)) for key in run.pool}
+    known["backbones"] |= {key: about for key, about in abouts.items() if all(about.values())}
+    used = [("questions", key) for key in run.benchmarks if run.data == "real"]
+    if run.weights in known["weights"]:
+        used.append(("weights", str(run.weights)))
+    elif not run.simulated:
+        used += [("backbones", key) for key in run.backbones]
+    terms = {"suite": known["suite"], "encoder": known["encoder"]}
+    for kind, key in used:
+        if key not in known[kind]:
+            where = f"`pool` of preset {run.name}" if key in run.pool else "config/licences.yaml"
+            raise UserError(f"{where} has no licence and attribution of {key}; add both")
+        terms[f"{kind}/{key}"] = known[kind][key]
+    return {name: {"name": entry["attribution"], "license": entry["licence"]} for name, entry in terms.items()}
+
+
+def describe(bundle: Path) -> list[Path]:
+    """Write the tables of a bundle and their description beside it. Return their paths."""
+    recording, folder = Recording(bundle), bundle.parent
+    trees = [path.parent for path in sorted(recording.results.glob("tree/*/run.json"))]
+    writers = {"outcomes": (outcomes.write, recording.cells), "nodes": (outcomes.write_nodes, trees)}
+    used = {folder / f"{name}.parquet": writer for name, writer in writers.items() if writer[1]}
+    foreign = [path for path in used if path.exists() and not (folder / "croissant.json").exists()]
+    if foreign:
+        raise UserError(f"{foreign[0]} is not from a bundle and is kept; pack into a folder of its own")
+    for path, (write, folders) in used.items():
+        write(path, folders)
+    whole, tables = recording.crate["./"], [*used]
+    works = [each for each in recording.crate.values() if "license" in each and each["@type"] == "CreativeWork"]
+    terms = "; ".join(f"{work['name']} ({work['license']})" for work in works)
+    citation = read_yaml(ROOT / "CITATION.cff")
+    document = {
+        **orjson.loads(_SHARED.read_bytes()),
+        **{key: whole[key] for key in ("name", "datePublished")},
+        "description": f"{whole['description']} Terms: {terms}.",
+        "license": sorted({work["license"] for work in works}),
+        "creator": {"@type": "sc:Organization", "name": citation["authors"][0]["name"]},
+        "citeAs": f"{citation['authors'][0]['name']}. {citation['title']}. Version {citation['version']}.",
+        "version": citation["version"],
+        "prov:wasDerivedFrom": [{"@type": "prov:Entity", "prov:label": work["name"]} for work in works],
+        "prov:wasGeneratedBy": {
+            "@type": "prov:Activity",
+            "prov:label": f"{whole['name']}: models answered the questions, and each reply was graded",
+            "prov:endedAtTime": whole["datePublished"],
+        },
+        "distribution": [_file(path) for path in (bundle, *tables)],
+        "recordSet": [_record_set(path) for path in tables],
+    }
+    write_atomically(path := folder / "croissant.json", orjson.dumps(document, option=orjson.OPT_INDENT_2))
+    return [*tables, path]
+
+
+def _file(path: Path) -> dict[str, str]:
+    format_ = "application/zip" if path.suffix == ".zip" else "application/x-parquet"
+    facts = {"contentUrl": path.name, "encodingFormat": format_, "contentSize": f"{path.stat().st_size} B"}
+    return {"@type": "cr:FileObject", "@id": path.name, "name": path.name, **facts, "sha256": sha256(path)}
+
+
+def _record_set(path: Path) -> dict[str, Any]:
+    fields = [
+        {
+            "@type": "cr:Field",
+            "@id": f"{path.stem}/{column.name}",
+            "name": column.name,
+            "description": outcomes.DESCRIPTIONS.get(column.name, column.name.replace("_", " ")),
+            "dataType": _TYPES[str(column.type)],
+            "source": {"fileObject": {"@id": path.name}, "extract": {"column": column.name}},
+        }
+        for column in pq.read_schema(path)
+    ]
+    head = {"@type": "cr:RecordSet", "@id": path.stem, "name": path.stem}
+    return {**head, "description": _TABLES[path.stem], "field": fields}

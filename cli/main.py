@@ -3,16 +3,15 @@
 import logging
 import os
 import sys
-import sysconfig
 import traceback
 from collections.abc import Callable
 from pathlib import Path
 
 from cli.app import app
 
-from cli.commands import show, preparation, runs, exports  # noqa: F401  # isort: skip  adds them, in the order of help
+from cli.commands import results, runs  # noqa: F401  # isort: skip  adds them, in the order of help
 from cli.signals import end_with_parent, stop_cleanly, stop_scheduling
-from harness.errors import UserError, keyless
+from harness.errors import UserError, explain, keyless
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -45,17 +44,8 @@ def main(program: Callable[[], None] = app) -> None:
         if not logs:
             raise
         logs[0].emit(logging.makeLogRecord({"msg": keyless(traceback.format_exc())}))
-        logging.error("error: %s\n  the log of the job has the whole traceback", keyless(explain(error)))
+        logging.error("error: %s\n  the log of the job has the whole traceback", explain(error))
         sys.exit(1)
-
-
-def explain(error: Exception) -> str:
-    """Format an exception with the frames of the method's code or, if there are none, the last frame."""
-    library = [sysconfig.get_path(name) for name in ("stdlib", "purelib", "scripts")]
-    skipped = ("<", *library, *(f"{ROOT / name}{os.sep}" for name in ("cli", "harness")))
-    frames = traceback.extract_tb(error.__traceback__)
-    shown = [frame for frame in frames if not frame.filename.startswith(skipped)] or frames[-1:]
-    return "".join([*traceback.format_exception_only(error), *traceback.format_list(shown)]).rstrip()
 
 
 def check_checkout() -> None:

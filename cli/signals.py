@@ -20,14 +20,11 @@ from collections.abc import Coroutine
 from contextlib import suppress
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from filelock import FileLock, Timeout
 
 from harness.errors import StoppedError
-
-if TYPE_CHECKING:
-    import asyncio
 
 T = TypeVar("T")
 
@@ -52,27 +49,26 @@ def run(work: Coroutine[Any, Any, T]) -> T:
     from harness.files import exit_now
 
     received: list[int] = []
-    task: asyncio.Task[Any] | None = None
 
     async def start() -> T:
-        nonlocal task
-        task = asyncio.current_task()
-        return await work
+        loop, task = asyncio.get_running_loop(), asyncio.current_task()
 
-    def cancel(number: int, frame: FrameType | None) -> None:
-        if received and number == signal.SIGHUP:
-            return  # The kernel and the shell of a closed terminal both send it.
-        if received:
-            _say(number, f"second signal, exited at once; {_AGAIN}")
-            exit_now(128 + number)
-        if task is None or task.get_loop().is_closed():
-            _end(number, frame)
-        else:
-            received.append(number)
-            # A direct cancel() would not wake the event loop.
-            task.get_loop().call_soon_threadsafe(task.cancel)
+        def cancel(number: int, _: FrameType | None) -> None:
+            if not received:
+                received.append(number)
+                # A direct cancel() would not wake the event loop.
+                loop.call_soon_threadsafe(task.cancel)  # type: ignore[union-attr]
+            elif number != signal.SIGHUP:  # The kernel and the shell of a closed terminal both send it.
+                _say(number, f"second signal, exited at once; {_AGAIN}")
+                exit_now(128 + number)
 
-    before = {number: signal.signal(number, cancel) for number in _handled_signals()}
+        before = {number: signal.signal(number, cancel) for number in _handled_signals()}
+        try:
+            return await work
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
     try:
         result = asyncio.run(start())
     except BaseException as error:
@@ -81,9 +77,6 @@ def run(work: Coroutine[Any, Any, T]) -> T:
         # Another error during cancellation is not reported. It recurs if it has another cause.
         _say(received[0], str(error) if isinstance(error, StoppedError) else _AGAIN)
         sys.exit(128 + received[0])
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
     if received:
         # The signal arrived after the work. The caller must not go on.
         _end(received[0], None)
@@ -138,28 +131,33 @@ def _interrupt(number: int, _: object) -> None:
 
 def stop_scheduling() -> None:
     """Let Snakemake on this host start no further jobs. With ``keep-going``, each would fail for the same reason."""
-    host, _, pid = os.environ.get(PARENT, "").rpartition(":")
-    if host == socket.gethostname() and int(pid) != os.getpid():
+    if parent := _parent():
         # Snakemake waits for running jobs after SIGTERM.
-        os.kill(int(pid), signal.SIGTERM)
+        os.kill(parent, signal.SIGTERM)
 
 
 def end_with_parent() -> None:
     """Exit when Snakemake on this host exits. PR_SET_PDEATHSIG would watch the shell between them."""
-    host, _, pid = os.environ.get(PARENT, "").rpartition(":")
-    if host != socket.gethostname() or not hasattr(os, "pidfd_open"):
+    parent = _parent()
+    if parent is None or not hasattr(os, "pidfd_open"):
         return
     try:
-        handle = os.pidfd_open(int(pid))
+        handle = os.pidfd_open(parent)
     except ProcessLookupError:
         sys.exit(1)
     except OSError:
         return  # not supported by the kernel or container
-    threading.Thread(target=_exit_after, args=(handle,), daemon=True).start()
+
+    def wait() -> None:
+        from harness.files import exit_now
+
+        select.select([handle], [], [])
+        exit_now(1)
+
+    threading.Thread(target=wait, daemon=True).start()
 
 
-def _exit_after(handle: int) -> None:
-    from harness.files import exit_now
-
-    select.select([handle], [], [])
-    exit_now(1)
+def _parent() -> int | None:
+    """Process of the Snakemake that started this job, if on this host."""
+    host, _, process = os.environ.get(PARENT, "").rpartition(":")
+    return int(process) if host == socket.gethostname() else None

@@ -42,21 +42,18 @@ class LogHandler(LogHandlerBase):
         sys.excepthook = lambda kind, *rest: self._print(_RESUME) if kind is KeyboardInterrupt else usual(kind, *rest)
 
     def emit(self, record: logging.LogRecord) -> None:
-        event, job, text = getattr(record, "event", None), record.__dict__, self.format(record)
-        match event:
+        job, text = record.__dict__, self.format(record)
+        match job.get("event"):
             case LogEvent.RUN_INFO if not self._planned:
                 self._planned = Counter({rule: number for rule, number in job["stats"].items() if rule != "total"})
                 cells, trained = sum(self._planned[rule] for rule in _CELLS), self._planned["learned_cell"]
                 self._print(f"jobs to do: {self._planned.total()}; cells: {cells}, {trained} of them trained first")
             case LogEvent.JOB_INFO:
                 self._jobs[job["jobid"]] = {**job, "started": time.monotonic()}
+                self._failed.pop(job["jobid"], None)  # A retry, as in profiles/slurm.
                 if self.common_settings.dryrun:
                     reasons = (part.split(": ")[0] for part in str(job["reason"]).split("; "))
                     self._print(f"{_name(job)}: {'; '.join(filter(None, reasons))}")
-            case LogEvent.JOB_STARTED:
-                for number in {*job["jobs"]} & {*self._jobs}:
-                    self._jobs[number]["started"] = time.monotonic()
-                    self._failed.pop(number, None)  # A retry, as in profiles/slurm.
             case LogEvent.JOB_FINISHED if job["job_id"] in self._jobs:  # --quiet rules hides them.
                 self._finish(self._jobs[job["job_id"]])
             case LogEvent.JOB_ERROR:
@@ -64,7 +61,7 @@ class LogHandler(LogHandlerBase):
             case LogEvent.ERROR if job["exception"] != "RuleException":  # JOB_ERROR reports it too, with the log.
                 self._end(_explained(text, job["exception"]))
             case LogEvent.SHELLCMD:
-                self._print(job.get("shellcmd") or job.get("cmd") or "")
+                self._print(job["shellcmd"])
             case None if record.levelno >= logging.ERROR:
                 self._end(text)
             case None if record.levelno >= logging.WARNING or text.startswith(("Nothing to be done", "Unlock")):
@@ -80,12 +77,13 @@ class LogHandler(LogHandlerBase):
         done, planned = (sum(jobs[rule] for rule in _CELLS) for jobs in (self._done, self._planned))
         left = self._planned - self._done - Counter(self._jobs[number]["rule_name"] for number in self._failed)
         work = sum(left[rule] * self._seconds[rule] / self._done[rule] for rule in left if self._done[rule])
+        rest = (time.monotonic() - self._start) * work / self._seconds.total()
         # A cell of each remaining rule must have finished.
         is_known = work and all(self._done[rule] for rule in _CELLS & {*left})
-        rest = (time.monotonic() - self._start) * work / self._seconds.total()
         time_left = f", about {_duration(rest)} left" if is_known else ""
-        progress = f"[{done} of {planned} cells{time_left}] " if planned else ""
-        self._print(f"{progress}{_name(job)}, {_duration(seconds)}")
+        self._print(
+            f"{f'[{done} of {planned} cells{time_left}] ' if planned else ''}{_name(job)}, {_duration(seconds)}"
+        )
         if self._done == self._planned:
             self._succeed()
 
@@ -113,18 +111,19 @@ class LogHandler(LogHandlerBase):
     def _succeed(self) -> None:
         """Print what was made (a link or the page leads to all other files) and the next command."""
         self._print(f"done in {_duration(time.monotonic() - self._start)}")
-        made = {rule: [job["output"] for job in self._jobs.values() if job["rule_name"] == rule] for rule in self._done}
-        paths = made.get("link") or made.get("page") or [paths for each in made.values() for paths in each]
-        names = [str(each[0]) if len(each) == 1 else f"{str(each[0]).rpartition('.')[0]}.*" for each in paths if each]
-        if names := sorted(name for name in names if name.startswith("reports/")):
+        jobs = [*self._jobs.values()]
+        shown = next((rule for rule in ("link", "page") if self._done[rule]), "")
+        outputs = [job["output"] for job in jobs if shown in ("", job["rule_name"]) and job["output"]]
+        names = sorted(paths[0] if len(paths) == 1 else f"{paths[0].rpartition('.')[0]}.*" for paths in outputs)
+        if names := [name for name in names if name.startswith("reports/")]:
             self._print(f"made: {', '.join(names[:_MOST])}{f' and {len(names) - _MOST} more' if names[_MOST:] else ''}")
-        cells = [job["wildcards"] for job in self._jobs.values() if job["rule_name"] in _CELLS]
+        cells = [job["wildcards"] for job in jobs if job["rule_name"] in _CELLS]
         for cell in sorted(cells, key=lambda cell: cell["method"] != "gmr")[:1]:
-            command = f"show {cell['method']} {cell['benchmark']} --wrong" if "page" in made else "report page"
+            command = f"show {cell['method']} {cell['benchmark']} --wrong" if self._done["page"] else "report page"
             self._print(f"next: gmr {command} --preset {cell['preset']}")
 
-    def _print(self, line: str) -> None:
-        if line and line != "None":
+    def _print(self, line: str | None) -> None:
+        if line:
             self._last = line
             with suppress(OSError):  # A closed terminal must not prevent Snakemake from releasing its lock.
                 self._stream.write(f"{line}\n")  # A single write, since jobs share the terminal.

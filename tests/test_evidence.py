@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 from analysis import registry
-from cli.description import describe
+from cli.bundle import describe
 from cli.replay import REPLAYED, replay
 from harness.benchmarks.prepare import DATA_DIR, is_known, read
 from harness.files import ROOT, sha256
@@ -23,40 +23,35 @@ from harness.runner import questions
 from harness.runner.layout import Cell
 from harness.runner.plan import plan
 from harness.runner.preset import resolve
+from tests.cli.bundles import made
 from tests.fake_encoder import FakeEncoder
 
 BUNDLES = sorted((ROOT / "evidence").glob("*/*.zip"))
 
 
-# Every day one of them is replayed; the others take longer.
-REPLAYED_DAILY = "open_single"
-REPLAYS = [
-    pytest.param(path, id=path.stem, marks=[] if path.stem == REPLAYED_DAILY else pytest.mark.nightly)
-    for path in BUNDLES
-]
-
-# A plain run makes some of the reports.
-REPORTS = {"main_table", "costs", "errors"}
-
-
-@pytest.mark.parametrize("makes_all", [False, pytest.param(True, marks=pytest.mark.nightly)])
-@pytest.mark.parametrize("bundle", REPLAYS)
-def test_reports_are_made_and_single_calls_on_humaneval_come_out_again(
-    bundle: Path, makes_all: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("bundle", "cells"),
+    [
+        pytest.param(BUNDLES[0].parents[1] / "open_single/open_single.zip", "single/humaneval/", id="single calls"),
+        *(pytest.param(path, "", id=path.stem, marks=pytest.mark.nightly) for path in BUNDLES),
+    ],
+)
+def test_cells_and_reports_come_out_again(
+    bundle: Path, cells: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv(DATA_DIR, raising=False)  # The questions come with a package.
-
-    of_run, single_calls = registry.of_run, ("single", "humaneval", 0)
-    monkeypatch.setattr(registry, "of_run", lambda run: [it for it in of_run(run) if makes_all or it.key in REPORTS])
-    found = replay(bundle, is_wanted=lambda cell: (cell.method, cell.benchmark, cell.seed) == single_calls)
-    is_tree = bundle.stem == "open_tree"
-    assert [isinstance(job, str) for job in found.differences] == [is_tree] * max(len(found.differences), 1)
-    assert {f"{part}": difference for part, difference in found.differences.items() if difference} == {}
-    assert found.remarks.keys() <= {"code", "math"}
-    if not is_tree:
-        made = {path.name for path in (REPLAYED / bundle.stem).iterdir()}
-        assert made >= {"index.html", "main_table.md", "costs.csv", "errors.html"}
+    if cells:  # A plain run makes some of the reports.
+        monkeypatch.setattr(
+            registry, "of_run", lambda run: [*map(registry.artefact, ("main_table", "costs", "errors"))]
+        )
+    found = replay(made(bundle, lambda files: None, cells))
+    assert {str(job): difference for job, difference in found.differences.items() if difference} == {}
+    assert found.differences
+    assert found.remarks.keys() <= {"code", "math", "not recorded"}
+    if bundle.stem != "open_tree":
+        names = {path.name for path in (REPLAYED / bundle.stem).iterdir()}
+        assert names >= {"index.html", "main_table.md", "costs.csv", "errors.html"}
 
 
 async def test_routers_of_preset_recorded_ask_nobody_and_have_the_verdicts_of_single_calls(

@@ -1,34 +1,183 @@
-"""Commands that are jobs of the DAG, and `gmr retry`."""
+"""Commands before a run, and its jobs: write and test a method, check and forecast a run, make questions and cells."""
 
 from __future__ import annotations
 
 import logging
+import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from cli import signals
 from cli.app import BackboneRow, BenchmarkKey, MethodKey, Overrides, PresetName, Seed, app, last_run, run_of
+from harness.errors import UserError, check_names
 
 if TYPE_CHECKING:
     from harness.runner.run import Run
 
 
-@app.command(hidden=True)
-def cell(
+@app.command()
+def new(
+    kind: Annotated[str, typer.Argument(metavar="KIND", help="method, or recording for a preset on a table.")],
+    key: Annotated[str, typer.Argument(metavar="NAME", help="Key and module, such as length_router; or preset.")],
+    table: Annotated[Path | None, typer.Argument(metavar="FILE", help="Table of outcomes.", show_default=False)] = None,
+    trained: Annotated[bool, typer.Option("--trained", help="A router that learns from training questions.")] = False,
+) -> None:
+    """Copy a router to my/NAME.py, to be changed, with an entry in my/methods.yaml; or write a preset for a table."""
+    from harness.files import ROOT, write_atomically
+    from harness.fingerprint import source_of
+    from harness.runner import config
+
+    check_names("kind", [kind], ["method", "recording"], "docs/adding.md#a-benchmark has a benchmark to copy")
+    if kind == "recording":
+        if table is None:
+            raise UserError(f"name the table, too: gmr new recording {key} FILE")
+        from cli.tables import write_preset
+
+        typer.echo("\n".join(write_preset(key, table)))
+        return
+    if not key.isidentifier():
+        raise UserError(f"{key!r} is not a valid module name; use `gmr new method {key.replace('-', '_')}`")
+    entries, module = Path("my/methods.yaml"), Path(f"my/{key}.py")
+    text = entries.read_text(encoding="utf-8") if entries.exists() else ""
+    known = config.methods(str(entries) if text else None)
+    if key in known or module.exists() or source_of(key) is not None:
+        raise UserError(f"{key!r} is already a method or module; choose another name")
+    template = ROOT / "baselines" / "cheap" / f"{'logistic' if trained else 'random'}_router.py"
+    write_atomically(module, template.read_text(encoding="utf-8"))
+    flags = f"multi_agent: false, routing: true{', trained: true' if trained else ''}"
+    entry = f"{key}: {{module: {key}, title: {key}, rows: pool, {flags}}}\n"
+    write_atomically(entries, "\n".join([*text.splitlines(), entry]))
+    typer.echo(
+        f"wrote {module} and its entry in {entries}; check how it behaves, then compare it with other methods by\n"
+        f"  gmr test {entries} --method {key}\n"
+        f"  snakemake --cores all reports/recorded/main_table.md --config extra={entries}"
+    )
+
+
+@app.command("test")
+def check_behaviour(
+    file: Annotated[str, typer.Argument(help="Entries of your methods, such as my/methods.yaml.")],
+    method: Annotated[list[str] | None, typer.Option(help="Only these methods; default: all of the file.")] = None,
+) -> None:
+    """Check how the methods of a file behave, on simulated backbones and four questions: a line a check.
+
+    Status 1: a check failed.
+    """
+    from cli import behaviour
+    from harness.runner import config
+
+    logging.getLogger().setLevel(logging.WARNING)  # without the progress of the cells
+    shared, known = config.methods(), config.methods(file)
+    own = [key for key in known if key not in shared]
+    check_names("method", method or (), own, file)
+
+    failed = False
+    for key in method or own:
+        for name, problem in behaviour.check(known[key], file):
+            typer.echo(f"{key}: {name}: {problem or 'passed'}")
+            failed |= bool(problem)
+    if failed:
+        raise typer.Exit(1)
+
+
+@app.command()
+def check(
     name: PresetName,
-    method: MethodKey,
-    benchmark: BenchmarkKey,
-    backbone: BackboneRow,
-    seed: Seed = 0,
+    checks: Annotated[
+        list[str] | None, typer.Argument(metavar="CHECK...", help="sandbox, servers, gold or recordings; default: all.")
+    ] = None,
     overrides: Overrides = None,
 ) -> None:
-    """Run one cell: a method on a benchmark with a backbone and a seed. Resumes where it stopped."""
-    from harness.runner import cell as cells
-    from harness.runner.layout import Cell
-    from harness.runner.plan import plan
+    """Check what a run needs: this machine's sandbox, its servers and their speed, and the gold of its questions.
 
-    signals.run(cells.run(plan(last_run(name, overrides), Cell(method, benchmark, backbone, seed))))
+    Servers get short and long test prompts, but no question. results/PRESET/served.json has what they serve. Of each
+    question the gold must be graded right, and a wrong answer wrong. Recordings are named whose token counts are odd.
+    Status 1: something is not as a run needs it.
+    """
+    # As a job of Snakemake, it has the settings of the run.
+    run = (last_run if signals.PARENT in os.environ else run_of)(name, overrides)
+    known = {"sandbox": _sandbox, "servers": _servers, "gold": _gold, "recordings": _recordings}
+    check_names("check", checks or (), known, "gmr check -h")
+    outcomes = [known[each](run) for each in checks or known]
+    raise typer.Exit(int(not all(outcomes)))
+
+
+def _sandbox(run: Run) -> bool:
+    """Print which sandbox levels work here, and why others do not. Only simulated models may do without the best."""
+    from harness.sandbox.pool import LEVELS, refusal
+
+    reasons = {level: refusal(level) for level in LEVELS}
+    for level, reason in reasons.items():
+        typer.echo(f"sandbox {level}: {f'does not work: {reason}' if reason else 'works'}")
+    return run.endpoints == "simulated" or not reasons[LEVELS[0]]
+
+
+def _servers(run: Run) -> bool:
+    """Check and measure the servers, and prepare questions that are not prepared yet. Raises UserError."""
+    if not run.served:
+        typer.echo(f"servers: none, the backbones of preset {run.name} are {run.endpoints}")
+        return True
+    from cli import servers
+    from harness.runner import layout
+
+    for key in run.benchmarks:
+        if not run.identity_of_data(key).is_current():
+            prepare(run, key)
+    signals.run(servers.check(run))
+    logging.info("servers: all serve the backbones of preset %s; %s", run.name, layout.served(run.name))
+    return True
+
+
+def _gold(run: Run) -> bool:
+    from harness.benchmarks import catalogue
+    from harness.benchmarks.validate import check_gold, validate
+
+    for key in filter(catalogue.is_further, run.benchmarks):
+        signals.run(check_gold(key, run.data))
+    graded = [key for key in run.benchmarks if not catalogue.benchmark(key).names_models]
+    reports = [signals.run(validate(key, run.data)) for key in graded]
+    for summary, _ in reports:
+        typer.echo(f"gold of {summary}\n")
+    return all(is_valid for _, is_valid in reports)
+
+
+def _recordings(run: Run) -> bool:
+    from harness.llm.archive import odd_counts
+
+    odd = [f"{each.path.name}: {line}" for each in run.recorded for line in odd_counts(each.logs())]
+    typer.echo("\n".join(odd) or f"recordings: {len(run.recorded)}, nothing odd")
+    return not odd
+
+
+@app.command()
+def forecast(
+    name: PresetName,
+    artefacts: Annotated[
+        list[str] | None,
+        typer.Argument(help="Artefacts; default: all."),
+    ] = None,
+    speed: Annotated[
+        tuple[float, float] | None,
+        typer.Option(
+            metavar="READ WRITE", help="Tokens per second of each server; default: as measured by `gmr check servers`."
+        ),
+    ] = None,
+    overrides: Overrides = None,
+) -> None:
+    """Estimate calls, tokens, hours and cost of a run. Works before any preparation."""
+    from analysis import registry
+    from cli.forecast import lines
+
+    run = run_of(name, overrides)
+    entries = [registry.artefact(key) for key in artefacts or ()]
+    for entry in entries:
+        entry.check(run)
+    cells = list(dict.fromkeys(cell for entry in entries for cell in entry.cells_of(run)))
+    cells = cells or registry.all_cells(run)
+    for line in lines(run, cells, speed):
+        typer.echo(line)
 
 
 @app.command()
@@ -61,42 +210,21 @@ def enumerate(  # noqa: A001 - named as what it does
     signals.run(enumerate_steps(planned, selection))
 
 
-@app.command()
-def retry(name: PresetName) -> None:
-    """Forget the failed calls of a preset, so that its next run makes them, and what follows from them, again."""
-    from harness.llm.call_log import CallLog, CallLogReader
-    from harness.runner import layout
-
-    total = 0
-    for path in sorted(layout.logs(name)):
-        with CallLogReader(path) as reader:
-            failed = reader.failed()
-        if failed:
-            with CallLog(path) as log:
-                # run.json first, so that an interruption cannot leave the cell finished.
-                (path.parent / "run.json").unlink(missing_ok=True)
-                total += log.forget_failed()
-            logging.info("%s: %d failed calls", path.parent, failed)
-    again = "; give the command of the run again to repeat them" if total else ""
-    logging.info("%d failed calls of preset %s are forgotten%s", total, name, again)
-
-
-@app.command()
-def report(
-    artefact: Annotated[str, typer.Argument(help="An artefact of `gmr --list`, page, or inspect.")],
+@app.command(hidden=True)
+def cell(
     name: PresetName,
+    method: MethodKey,
+    benchmark: BenchmarkKey,
+    backbone: BackboneRow,
+    seed: Seed = 0,
     overrides: Overrides = None,
 ) -> None:
-    """Make one report of a preset from its finished cells: a table, a figure, the page, logs for `inspect view`."""
-    from cli import reports
-    from harness.runner import layout
+    """Run one cell: a method on a benchmark with a backbone and a seed. Resumes where it stopped."""
+    from harness.runner import cell as cells
+    from harness.runner.layout import Cell
+    from harness.runner.plan import plan
 
-    run = last_run(name, overrides)
-    reports.check_cells(artefact, run)
-    files = reports.write(artefact, run)
-    kind = "simulated backbones" if run.simulated else "recorded replies" if run.recorded else "served backbones"
-    where = f"{len(files)} files below {layout.report(name, artefact)}" if files[9:] else ", ".join(map(str, files))
-    logging.info("%s of preset %s (%s): %s", artefact, name, kind, where)
+    signals.run(cells.run(plan(last_run(name, overrides), Cell(method, benchmark, backbone, seed))))
 
 
 @app.command(hidden=True)

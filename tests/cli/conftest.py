@@ -1,6 +1,7 @@
-"""Fixtures: bundles of the finished run, with and without its questions."""
+"""Fixtures: a run of four methods, and bundles of it with and without its questions."""
 
 import contextlib
+import shutil
 from pathlib import Path
 
 import pytest
@@ -8,19 +9,30 @@ import pytest
 from cli.bundle import pack
 from tests.finished import BENCHMARK
 
+METHODS = ("single", "gmr", "masrouter", "puppeteer")
+
 
 @pytest.fixture(scope="session")
-def bare(finished: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("bundles") / "bare.zip"
-    with contextlib.chdir(finished), pytest.MonkeyPatch.context() as patch:
+def few(finished: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a copy of the finished run with the cells of four methods; read it, do not write."""
+    folder = shutil.copytree(finished, tmp_path_factory.mktemp("few"), dirs_exist_ok=True)
+    for method in (folder / "results/smoke/cells").iterdir():
+        if method.name not in METHODS:
+            shutil.rmtree(method)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def whole(few: Path) -> Path:
+    with contextlib.chdir(few):
+        pack("smoke", few / "whole.zip")
+    return few / "whole.zip"
+
+
+@pytest.fixture(scope="session")
+def bare(few: Path) -> Path:
+    """Return a bundle without questions."""
+    with contextlib.chdir(few), pytest.MonkeyPatch.context() as patch:
         patch.setattr("cli.bundle.withheld_benchmarks", lambda: {BENCHMARK})
-        pack("smoke", path)
-    return path
-
-
-@pytest.fixture(scope="session")
-def whole(finished: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("bundles") / "whole.zip"
-    with contextlib.chdir(finished):
-        pack("smoke", path)
-    return path
+        pack("smoke", few / "bare.zip")
+    return few / "bare.zip"

@@ -1,4 +1,4 @@
-"""All ten methods from questions to reports, twice; and a bundle of the run."""
+"""All ten methods from questions to reports; bundles of a run, their manifests, tables and damages."""
 
 import contextlib
 import re
@@ -6,65 +6,66 @@ import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
-from zipfile import ZipFile
 
 import orjson
 import pytest
 import yaml
 
-from cli import description
-from cli.bundle import pack
+from cli import bundle, reports
+from cli.app import last_run
+from cli.bundle import describe, licences, pack, withheld_benchmarks
 from harness.benchmarks.prepare import read
 from harness.database import CALL_LOG
 from harness.errors import UserError
+from harness.files import ROOT
 from harness.llm.archive import METADATA, extract
 from harness.runner import config, layout
 from harness.runner.layout import Cell
 from harness.runner.preset import resolve
-from tests.finished import BENCHMARK, finish
-from tests.small_run import results
+from tests.cli.bundles import Members, entities, members, write
+from tests.command import gmr
+from tests.finished import BENCHMARK
+from tests.small_run import make, results
 
-CELLS = [Cell("cot", BENCHMARK, "qwen-2.5-14B", 0), Cell("gmr", BENCHMARK, "pool", 0)]
-Members = dict[str, bytes]
-Change = Callable[[Members], object]
+SINGLE, GMR = Cell("single", BENCHMARK, "qwen-2.5-14B", 0), Cell("gmr", BENCHMARK, "pool", 0)
 AGAIN = ("main_table", "costs", "gate_entropy")
 
 
-def test_every_method_has_its_row_and_two_runs_make_the_same_bytes(finished: Path, tmp_path: Path) -> None:
-    preset = resolve("smoke", yaml.safe_load((finished / layout.settings("smoke")).read_text()))
-    parts = ("results/smoke/cells", "reports")
-    first, again = results(finished, *parts), results(finish(tmp_path / "run", AGAIN, in_flight=1), *parts)
-    rows = [line for line in (finished / "reports/smoke/main_table.md").read_text().splitlines() if line[:2] == "| "]
-    for cell in preset.cells():
-        assert any(row.startswith(f"| {config.methods()[cell.method].title} |") for row in rows), cell
-        assert str(layout.cell("smoke", cell) / "decisions.parquet") in first
-    assert len({cell.method for cell in preset.cells()}) == 10
-    assert not list(finished.rglob("checkpoints")), "a finished cell needs none"
-    assert {Path(name).name.split(".")[0] for name in again if name.startswith("reports")} == set(AGAIN)
-    assert {name for name in first if "/cells/" in name} == {name for name in again if "/cells/" in name}
+def test_every_method_has_its_row_and_reports_that_are_made_again_have_the_same_bytes(
+    finished: Path, tmp_path: Path
+) -> None:
+    folder = shutil.copytree(finished, tmp_path / "again")
+    shutil.rmtree(folder / "reports")
+    with contextlib.chdir(folder):
+        run = last_run("smoke")
+        for name in AGAIN:
+            reports.write(name, run)
+    first, again = results(finished, "reports"), results(folder, "reports")
+    assert {Path(name).name.split(".")[0] for name in again} == {*AGAIN}
     assert [name for name in again if first[name] != again[name]] == []
+    rows = first["reports/smoke/main_table.md"].decode()
+    assert [title for key in run.methods if f"\n| {(title := config.methods()[key].title)} |" not in rows] == []
+    assert len(run.methods) == 10
 
 
-def test_every_setting_that_decides_results_is_packed_also_at_its_default(whole: Path) -> None:
+def test_a_bundle_has_every_setting_that_decides_results_and_its_pace_without_its_servers(whole: Path) -> None:
     packed = yaml.safe_load(members(whole)["config/config.yaml"])
     others = {"in_flight", "budget", "endpoints", "recordings", "servers"}
     assert packed.keys() == {"preset", *config.Keys.model_fields} - others
     assert packed["decoding"] == "released"
+    timing = orjson.loads(members(whole)[str(layout.cell("smoke", SINGLE) / layout.TIMING)])
+    assert {"test_s", "in_flight"} < timing.keys()
+    assert {"host", "endpoints"}.isdisjoint(timing)
 
 
-def test_the_same_run_makes_the_same_bytes(finished: Path, whole: Path, tmp_path: Path) -> None:
-    with contextlib.chdir(finished):
+def test_the_same_run_makes_the_same_bytes(few: Path, whole: Path, tmp_path: Path) -> None:
+    with contextlib.chdir(few):
         pack("smoke", tmp_path / "b.zip")
     assert (tmp_path / "b.zip").read_bytes() == whole.read_bytes()
 
 
-def members(path: Path) -> Members:
-    with ZipFile(path) as archive:
-        return {name: archive.read(name) for name in archive.namelist()}
-
-
-def test_without_questions_no_byte_of_a_question_is_in_it(finished: Path, whole: Path, bare: Path) -> None:
-    with contextlib.chdir(finished):
+def test_without_questions_no_byte_of_a_question_is_in_it(few: Path, whole: Path, bare: Path) -> None:
+    with contextlib.chdir(few):
         pool = read(layout.manifest("smoke", BENCHMARK), layout.items("smoke", BENCHMARK)).pool
     texts = [form for item in pool for form in (item.question.encode(), orjson.dumps(item.question)[1:-1])]
     golds = [item.gold.encode() for item in pool]
@@ -76,13 +77,51 @@ def test_without_questions_no_byte_of_a_question_is_in_it(finished: Path, whole:
     assert holding(bare, [*texts, *golds]) == set()
 
 
-def test_cells_that_are_not_finished_are_left_out_and_named(finished: Path, tmp_path: Path) -> None:
-    shutil.copytree(finished / "results", tmp_path / "results")
+def test_a_command_packs_a_run_of_two_benchmarks_of_which_one_may_not_be_passed_on(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = {"benchmarks": ["math", "humaneval"], "methods": ["single"], "limit": {"test": 3}}
+    run = resolve("smoke", settings)
+    make(run, *(Cell("single", benchmark, "llama-3.2-3B", 0) for benchmark in run.benchmarks))
+    run.write_settings()
+    licensed = resolve("smoke", settings | {"data": "real", "splits": "published"})
+    monkeypatch.setattr("cli.bundle.licences", lambda run, usual=licences: usual(licensed))
+    printed = gmr("bundle", "--preset", "smoke", "shared/smoke.zip").output
+    assert ", without questions of math, by " in printed
+    assert "Beside it: outcomes.parquet, croissant.json" in printed
+    described = orjson.loads(Path("shared/croissant.json").read_bytes())
+    assert described["description"].startswith("SIMULATED")
+    # NeurIPS 2026 asks for these eight fields.
+    impact = {"dataLimitations", "dataBiases", "personalSensitiveInformation", "dataUseCases", "dataSocialImpact"}
+    fields = {f"rai:{name}" for name in impact | {"hasSyntheticData"}} | {"prov:wasDerivedFrom", "prov:wasGeneratedBy"}
+    assert {key for key, value in described.items() if key.startswith(("rai:", "prov:")) and value} == fields
+    crate = entities(members(Path("shared/smoke.zip")))
+    assert str(layout.items("smoke", "math")) not in crate
+    terms = crate[crate[str(layout.items("smoke", "humaneval"))]["license"]["@id"]]
+    assert (terms["license"], "openai/human-eval" in terms["name"]) == ("MIT", True)
+
+
+def test_only_math_is_withheld() -> None:
+    assert withheld_benchmarks() == {"math"}
+    entries = yaml.safe_load((ROOT / "config/licences.yaml").read_text())["questions"]
+    assert all("redistributable" in entry for entry in entries.values())
+
+
+def test_a_table_that_no_bundle_wrote_is_kept(tmp_path: Path) -> None:
+    path = shutil.copy(ROOT / "evidence/open_single/open_single.zip", tmp_path)
+    (tmp_path / "outcomes.parquet").write_text("mine")
+    with pytest.raises(UserError, match="pack into a folder of its own"):
+        describe(Path(path))
+    assert (tmp_path / "outcomes.parquet").read_text() == "mine"
+
+
+def test_cells_that_are_not_finished_are_left_out_and_named(few: Path, tmp_path: Path) -> None:
+    shutil.copytree(few / "results", tmp_path / "results")
     with contextlib.chdir(tmp_path):
-        (layout.cell("smoke", CELLS[1]) / "run.json").unlink()
+        (layout.cell("smoke", GMR) / "run.json").unlink()
         crate, unfinished = pack("smoke", tmp_path / "b.zip")
-        assert [line.split(" of ")[0] for line in unfinished] == [str(CELLS[1])]
-        assert [str(layout.cell("smoke", cell) / "run.json") in crate for cell in CELLS] == [True, False]
+        assert [line.split(" of ")[0] for line in unfinished] == [str(GMR)]
+        assert [str(layout.cell("smoke", cell) / "run.json") in crate for cell in (SINGLE, GMR)] == [True, False]
         for run in Path("results").rglob("run.json"):
             run.unlink()
         with pytest.raises(UserError, match="no finished cell here; "):
@@ -91,30 +130,17 @@ def test_cells_that_are_not_finished_are_left_out_and_named(finished: Path, tmp_
 
 
 def test_the_manifest_is_an_ro_crate(whole: Path) -> None:
-    graph = orjson.loads(members(whole)[METADATA])["@graph"]
-    crate = {entity["@id"]: entity for entity in graph}
-    assert len(crate) == len(graph)
+    crate = entities(members(whole))
     assert crate[METADATA]["about"] == {"@id": "./"}
     assert {"name", "description", "datePublished", "license"} <= crate["./"].keys()
     parts = {part["@id"] for part in crate["./"]["hasPart"]}
     assert parts == {name for name, entity in crate.items() if entity["@type"] == "File"}
     # Every reference leads to an entity, and no entity holds another.
-    for entity in graph:
-        for value in entity.values():
-            for reference in value if isinstance(value, list) else [value]:
-                if isinstance(reference, dict):
-                    assert [*reference] == ["@id"]
-                    assert reference["@id"] in crate or reference["@id"].startswith("https://w3id.org/ro/crate")
-
-
-def test_the_pace_of_a_run_is_packed_without_its_servers(whole: Path) -> None:
-    timing = orjson.loads(members(whole)[str(layout.cell("smoke", CELLS[0]) / layout.TIMING)])
-    assert {"test_s", "in_flight"} < timing.keys()
-    assert {"host", "endpoints"}.isdisjoint(timing)
-
-
-def alter(files: Members) -> None:
-    files["config/config.yaml"] += b" "
+    values = [value for entity in crate.values() for value in entity.values()]
+    listed = [each for value in values for each in (value if isinstance(value, list) else [value])]
+    references = [each for each in listed if isinstance(each, dict)]
+    assert {*map(len, references)} == {1}
+    assert {each["@id"] for each in references} - crate.keys() == {"https://w3id.org/ro/crate/1.2"}
 
 
 def lead_outside(files: Members) -> None:
@@ -127,22 +153,19 @@ def lead_outside(files: Members) -> None:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (alter, "was altered: config/config.yaml is not what its manifest says"),
+        (lambda files: files.update({"config/config.yaml": b" "}), "was altered: config/config.yaml is not what its "),
         (lambda files: files.pop("config/config.yaml"), "config/config.yaml is not in both"),
         (lambda files: files.update(more=b""), "more is not in both"),
-        (lambda files: files.pop(METADATA), "is damaged or no bundle"),
         (lambda files: files.update({METADATA: b"[]"}), "is damaged or no bundle"),
         (lead_outside, r"was altered: \.\./outside"),
     ],
 )
 def test_another_content_than_the_manifest_lists_is_refused(
-    change: Change, said: str, whole: Path, tmp_path: Path
+    change: Callable[[Members], object], said: str, whole: Path, tmp_path: Path
 ) -> None:
-    files, path = members(whole), tmp_path / "b.zip"
+    files = members(whole)
     change(files)
-    with ZipFile(path, "w") as archive:
-        for name, content in files.items():
-            archive.writestr(name, content)
+    path = write(tmp_path / "b.zip", files)
     with pytest.raises(UserError, match=said):
         extract(path, tmp_path / "new")
     assert {*tmp_path.iterdir()} <= {path, tmp_path / "new"}
@@ -157,8 +180,6 @@ def test_a_damaged_file_is_refused(share: float, is_cut: bool, whole: Path, tmp_
     path.write_bytes(content[:number] if is_cut else content)
     with pytest.raises(UserError, match=r"b\.zip (is damaged or no bundle|is not what|was altered)"):
         extract(path, tmp_path / "new")
-    with pytest.raises(UserError, match=r"cannot read .*absent: No such file"):
-        extract(tmp_path / "absent", tmp_path / "new")
 
 
 @pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
@@ -166,29 +187,31 @@ def test_a_bundle_says_whose_code_made_it(tmp_path: Path, monkeypatch: pytest.Mo
     for folder in ("harness", "baselines", "gmr", "analysis", "docs"):
         (tmp_path / folder).mkdir(parents=True)
         (tmp_path / folder / "code.yaml").write_text("1")
-    monkeypatch.setattr(description, "ROOT", tmp_path)
-    assert description.code_version() == "code of no known commit"
+    monkeypatch.setattr(bundle, "ROOT", tmp_path)
+    assert bundle.code_version() == "code of no known commit"
     git = ["git", "-C", str(tmp_path), "-c", "user.name=A", "-c", "user.email=a@example.org"]
     for words in (["init", "-q"], ["add", "."], ["commit", "-qm", "All"]):
         subprocess.run([*git, *words], check=True)
-    clean = description.code_version()
+    clean = bundle.code_version()
     assert re.fullmatch(r"commit [0-9a-f]{40}", clean)
-    # What decides no result may differ.
+    # What decides no result may differ. A file that was never added is code too.
     (tmp_path / "docs" / "code.yaml").write_text("2")
-    assert description.code_version() == clean
-    # A file that was never added is code too.
+    assert bundle.code_version() == clean
     (tmp_path / "baselines" / "mine.py").write_text("mine = 1")
-    assert description.code_version() == f"{clean} with changes that are in no commit"
+    assert bundle.code_version() == f"{clean} with changes that are in no commit"
 
 
-def test_the_manifest_names_the_licence_of_whatever_is_others_work() -> None:
-    for name, kinds in {
-        "embedded": {"suite", "encoder"},
-        "paper_4bit": {"suite", "encoder", "questions", "backbones"},
-        "cpu_server": {"suite", "encoder", "weights"},
-    }.items():
-        preset = resolve(name)
-        licences = description.licences(preset)
-        assert {name.partition("/")[0] for name in licences} == kinds
-        assert kinds.isdisjoint({"backbones"}) or {f"backbones/{key}" for key in preset.backbones} <= licences.keys()
-        assert all(entry["license"] and entry["name"] for entry in licences.values())
+@pytest.mark.parametrize(
+    ("name", "kinds"),
+    [
+        ("embedded", {"suite", "encoder"}),
+        ("paper_4bit", {"suite", "encoder", "questions", "backbones"}),
+        ("cpu_server", {"suite", "encoder", "weights"}),
+    ],
+)
+def test_the_manifest_names_the_licence_of_whatever_is_others_work(name: str, kinds: set[str]) -> None:
+    preset = resolve(name)
+    terms = licences(preset)
+    assert {name.partition("/")[0] for name in terms} == kinds
+    assert "backbones" not in kinds or {f"backbones/{key}" for key in preset.backbones} <= terms.keys()
+    assert all(entry["license"] and entry["name"] for entry in terms.values())

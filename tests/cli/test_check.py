@@ -184,8 +184,6 @@ OTHER_NAME = r"answers with a completion of the model 'my-model'.*\n  -> .*--ser
         (chat(lambda body: said(body, usage=FEW)), {}, {}, WINDOW, r"counts 4 tokens for a prompt of 1\d{3} bytes"),
         (chat(lambda _: NO_STREAM), {}, {}, WINDOW, STREAMS),
         (chat(want_a_field), {}, {}, WINDOW, NO_FIELD),
-        (chat(want_a_field), {"extra_body": {"enable_thinking": False}}, {}, WINDOW, None),
-        (chat(lambda body: said(body, model="my-model")), {}, {"reply_name": "my-model"}, WINDOW, None),
         (chat(want_another_name), {}, {"omit": ["seed"], "max_completion_tokens": True}, WINDOW, None),
         # A template without a system role is asked as calls are.
         (chat(refuse_systems), {"system": "merge"}, {}, WINDOW, None),

@@ -87,26 +87,3 @@ def test_a_job_that_a_stopped_run_takes_with_it_has_not_failed(tmp_path: Path) -
     run.break_off(0, PROGRESS)
     run.break_off(1, PROGRESS, "stopped by SIGTERM; 7 finished calls are kept")
     assert run.end() == [STOPPED]
-    again = Run(tmp_path, 1, started=1)
-    again.break_off(0, "error: no server")
-    assert again.end()[0].startswith("failed jobs: 1;")
-
-
-@pytest.mark.parametrize(
-    ("exception", "text", "line"),
-    [
-        ("OSError", "Traceback ...\nOSError: No space: 'x'\n", "error: cannot write: OSError: No space: 'x'; make"),
-        ("PermissionError", "Permission denied: 'results'", "error: cannot write: Permission denied: 'results'; make"),
-        ("UserError", 'UserError in file "x", line 1:\nunknown\n  File "x"', "error: unknown"),
-        (
-            "MissingRuleException",
-            "No rule for reports/smokee/pool.md",
-            "error: No rule for reports/smokee/pool.md; did you mean 'reports/smoke/pool.md'?",
-        ),
-    ],
-)
-def test_an_error_of_snakemake_is_one_line(tmp_path: Path, exception: str, text: str, line: str) -> None:
-    run = Run(tmp_path, 1)
-    run.record(LogEvent.ERROR, text, logging.ERROR, exception=exception)
-    assert run.lines[-1].startswith(line)
-    assert len(run.lines) == 2

@@ -1,25 +1,36 @@
 """A user's own method: created by a command, run by Snakemake, rerun after changes, bundled."""
 
+import asyncio
 import contextlib
 import os
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from unittest.mock import AsyncMock
 
+import numpy as np
+import pandas as pd
 import pytest
+import torch
+from sklearn.linear_model import LogisticRegression
 
+from baselines.cheap import logistic_router
 from cli.app import last_run
 from cli.bundle import further_files, pack
 from harness.errors import UserError
 from harness.llm.archive import extract
 from harness.runner import config
+from harness.scripted import setting
+from harness.training.loop import Learned
 from tests.command import gmr
+from tests.fixtures import learned
 from tests.planning import Plans, checkout, planner
 
 TABLE = "reports/smoke/main_table.md"
-RUN = ["extra=my/methods.yaml", "methods=[second, first]", "benchmarks=[gsm_hard]", "limit={test: 3}"]
-WORDS = [TABLE, "--config", *RUN]
+POOL = ["llama-3.2-3B", "qwen-2.5-14B"]
+RUN = ["extra=my/methods.yaml", "methods=[second, first]", "benchmarks=[gsm_hard]", "limit={train: 12, test: 3}"]
+WORDS = [TABLE, "--config", *RUN, f"backbones=[{', '.join(POOL)}]"]
 
 
 @pytest.fixture(scope="module")
@@ -32,8 +43,8 @@ def plan(place: Path) -> Iterator[Plans]:
 def place(tmp_path_factory: pytest.TempPathFactory, graphs: Path) -> Iterator[Path]:
     folder = checkout(tmp_path_factory.mktemp("new") / "place")
     with contextlib.chdir(folder):
-        for name in ("first", "second"):
-            assert f"gmr test my/methods.yaml --method {name}\n" in gmr("new", "method", name).output
+        for name, *more in (("first",), ("second", "--trained")):
+            assert f"gmr test my/methods.yaml --method {name}\n" in gmr("new", "method", name, *more).output
             Path("my/methods.yaml").write_text(Path("my/methods.yaml").read_text().rstrip())  # as an editor may
             config.methods.cache_clear()
         for name in ("first", "gmr", "json"):
@@ -51,6 +62,25 @@ def place(tmp_path_factory: pytest.TempPathFactory, graphs: Path) -> Iterator[Pa
 def test_its_rows_have_flags_and_the_order_of_the_run(place: Path) -> None:
     rows = [line.split(" | ") for line in (place / TABLE).read_text().splitlines() if line.startswith("| ")]
     assert [row[:4] for row in rows[2:]] == [[f"| {name}", "LLM Pool", "○", "●"] for name in ("second", "first")]
+
+
+def test_a_router_that_learns_does_so_as_scikit_learn_does(place: Path) -> None:
+    folder = place / "results/smoke/cells/second/gsm_hard/pool/seed0"
+    tensors = learned(folder).tensors
+    outcomes = [tensors[name] for name in ("embeddings", "correct", "costs")]
+    embeddings, correct, costs = outcomes
+    assert (len(correct), {*correct.sum(axis=0)} & {0, 12}) == (12, set()), "else there is nothing to fit"
+    router = logistic_router.build(setting("pool"), logistic_router.Config())
+    training = AsyncMock()
+    training.outcomes.return_value = Learned(dict(zip(("embeddings", "correct", "costs"), outcomes, strict=True)), {})
+    asyncio.run(router.fit(training))
+    fitted = [LogisticRegression().fit(embeddings, column).predict_proba(embeddings)[:, 1] for column in correct.T]
+    chances = router.layer(torch.tensor(embeddings).double()).sigmoid().detach().numpy()
+    assert np.allclose(chances, np.transpose(fitted), atol=2e-3)
+    assert np.allclose(router.costs, costs.mean(axis=0))
+    chosen, asked = (pd.read_parquet(folder / f"{name}.parquet") for name in ("decisions", "calls"))
+    assert chosen["choice"].tolist() == asked["backbone"].tolist()
+    assert {*chosen["choice"]} <= {*POOL}
 
 
 def test_it_alone_is_run_again_where_its_code_changed_and_only_then(place: Path, plan: Plans) -> None:

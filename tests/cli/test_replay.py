@@ -1,41 +1,41 @@
 """Replay and audit: recorded runs are complete, and today's code reproduces them without a server."""
 
 import asyncio
-import dataclasses
 import os
 import re
 import shutil
+import sqlite3
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
-from unittest.mock import AsyncMock, Mock
+from unittest.mock import Mock
 
 import pytest
 
 from analysis import registry
 from analysis.finished_cells import read_run
 from analysis.provenance import answers_of
-from cli import rerun
 from cli.app import last_run
 from cli.replay import REPLAYED, replay
 from harness.benchmarks.catalogue import benchmark
-from harness.benchmarks.items import Status, Verdict
-from harness.benchmarks.prepare import Prepared, prepare
+from harness.benchmarks.prepare import Prepared
 from harness.errors import UserError
 from harness.files import ROOT
 from harness.llm.encoder import Encoded
 from harness.runner import cell as cells
 from harness.runner import layout
 from harness.runner.layout import Cell
-from harness.runner.plan import Plan, plan, questions
+from harness.runner.plan import plan, questions
 from harness.runner.run import Run
 from harness.scripted import vector
+from tests.cli.bundles import Members, made
+from tests.cli.conftest import METHODS
 from tests.command import gmr
 from tests.fake_encoder import FakeEncoder
 from tests.finished import BENCHMARK
 
 SINGLE, GMR = Cell("single", BENCHMARK, "qwen-2.5-14B", 0), Cell("gmr", BENCHMARK, "pool", 0)
-METHODS = ("single", "gmr")
 AGAIN = ("main_table", "costs", "gate_entropy")
 
 
@@ -50,17 +50,25 @@ def place(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def test_cells_and_reports_come_out_again(bare: Path, finished: Path, place: Path) -> None:
-    found = replay(bare, is_wanted=lambda cell: cell.method in METHODS)
-    assert found.differences == {GMR: "", SINGLE: ""}
-    assert (found.asked, found.remarks.keys()) == (None, {"not recorded", "audit"} & found.remarks.keys())
+@pytest.fixture
+def run(few: Path, folder: Path) -> Path:
+    """Work in a copy of the finished run, with the cells of two methods alone."""
+    shutil.copytree(few, folder, dirs_exist_ok=True)
+    for method in METHODS[2:]:
+        shutil.rmtree(folder / "results/smoke/cells" / method)
+    return folder
+
+
+def test_cells_and_reports_come_out_again(bare: Path, few: Path, place: Path) -> None:
+    found = replay(bare)
+    assert [*found.differences.values()] == [""] * 4
+    assert (found.asked, found.remarks.keys()) == (None, {"not recorded", "audit"})
     assert "the prompt of call " in found.remarks["audit"], "the prompts of this bundle are withheld"
     assert len(found.vectors.passed) == found.vectors.used > 0
     files = [path for path in (REPLAYED / "smoke").rglob("*.*") if path.name != "index.html"]
     assert {path.name.split(".")[0] for path in files} == {*AGAIN, "outcomes"}
-    page = (REPLAYED / "smoke/index.html").read_text()
-    assert found.answers in page
-    runs = [read_run(finished / layout.cell("smoke", cell)) for cell in found.differences]
+    assert found.answers in (REPLAYED / "smoke/index.html").read_text()
+    runs = [read_run(few / layout.cell("smoke", cell)) for cell in found.differences if isinstance(cell, Cell)]
     assert found.answers == answers_of(runs), "the digest of the answers does not depend on the recording"
     assert sorted(path.name for path in place.iterdir()) == ["reports", "results"]
 
@@ -70,15 +78,14 @@ def test_other_vector_instructions_make_the_same_of_it(bare: Path, tmp_path: Pat
         "import sys; from pathlib import Path; from harness.runner import resources;"
         "from tests.fake_encoder import FakeEncoder;"
         "resources.SentenceEncoder = FakeEncoder; from cli.replay import replay;"
-        "is_learned = lambda cell: cell.method in ('gmr', 'masrouter', 'puppeteer');"
-        "print(replay(Path(sys.argv[1]), is_wanted=is_learned, make_reports=False).differences.values())"
+        "print(replay(Path(sys.argv[1]), make_reports=False).differences.values())"
     )
     switches = {"ATEN_CPU_CAPABILITY": "default", "MKL_CBWR": "COMPATIBLE", "ONEDNN_MAX_CPU_ISA": "SSE41"}
     (tmp_path / "results").mkdir()
     command = [sys.executable, "-c", program, str(bare)]
     environment = {**os.environ, **switches, "PYTHONPATH": str(ROOT)}
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
-    assert done.stdout == "dict_values(['', '', ''])\n", done.stdout + done.stderr[-3000:]
+    assert done.stdout == "dict_values(['', '', '', ''])\n", done.stdout + done.stderr[-3000:]
 
 
 def test_vectors_that_tell_the_right_model_are_a_difference_and_without_the_encoder_they_are_not_checked(
@@ -96,35 +103,22 @@ def test_vectors_that_tell_the_right_model_are_a_difference_and_without_the_enco
     assert "vectors not checked" in (REPLAYED / "smoke/main_table.md").read_text()
 
 
-def test_what_comes_out_otherwise_is_named_by_cell_and_question(
-    bare: Path, place: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("harness.runner.run.code_of", lambda module: "other code")
-    wrong = AsyncMock(return_value=Verdict(False, "never", Status.GRADED))
-    monkeypatch.setattr("harness.agents.runtime.grade", wrong)
-    found = replay(bare, is_wanted=SINGLE.__eq__, make_reports=False)
-    assert found.remarks["code"] == "1 of 1 cells were recorded by other code"
-    assert re.search(r"items.parquet differs in \d rows, the first of mini/\d+: \w+ was '", found.differences[SINGLE])
-
-
 def test_a_call_that_was_not_recorded_names_cell_and_prompt_and_tables_are_made_all_the_same(
-    bare: Path, place: Path, monkeypatch: pytest.MonkeyPatch
+    bare: Path, place: Path
 ) -> None:
-    usual = rerun.plan
+    def forget_a_call(files: Members) -> None:
+        name = str(layout.cell("smoke", SINGLE) / layout.CALL_LOG)
+        Path("log").write_bytes(files[name])
+        with sqlite3.connect("log") as log:
+            log.execute("DELETE FROM calls WHERE number = (SELECT min(number) FROM calls)")
+        files[name] = Path("log").read_bytes()
 
-    def shorter(*words: object) -> Plan:
-        made: Plan = usual(*words)  # type: ignore[arg-type]
-        pool = {key: each.model_copy(update={"max_tokens": 7}) for key, each in made.cell.backbones.items()}
-        is_single = made.cell.method == "single"
-        return dataclasses.replace(made, cell=dataclasses.replace(made.cell, backbones=pool)) if is_single else made
-
-    monkeypatch.setattr(rerun, "plan", shorter)
-    replayed = gmr("replay", str(bare))
+    replayed = gmr("replay", str(made(bare, forget_a_call, "(single|gmr)/")))
     assert replayed.exit_code == 1
     assert "Complete: " in replayed.output
-    assert re.search(r"Reproduced: ([1-9]\d*) of (?!\1 )", replayed.output)
+    assert "Reproduced: 1 of 2 cells" in replayed.output
     assert re.search(r"^Answers: [0-9a-f]{12} ", replayed.output, re.MULTILINE)
-    assert f"  {SINGLE}: 0 of its calls are recorded so far; call " in replayed.output
+    assert re.search(rf"^  {SINGLE}: \d of its calls are recorded so far; call ", replayed.output, re.MULTILINE)
     assert "its prompt begins '" in replayed.output
     assert (REPLAYED / "smoke/main_table.md").exists()
 
@@ -137,32 +131,16 @@ def test_without_its_questions_nothing_is_shown_and_that_is_said(
     assert replayed.exit_code == 0
     why = f"{BENCHMARK}: not replayed: no questions here; bare.zip has no {BENCHMARK} questions"
     assert (why in replayed.output, REPLAYED.exists()) == (True, False)
-    monkeypatch.setattr("harness.runner.questions.prepare", lambda key, *words: prepare("mbpp", *words))
-    found = replay(bare, is_wanted=SINGLE.__eq__, make_reports=False)
-    why = f"the questions of {BENCHMARK} in bare.zip are not the benchmark's own: benchmark differs"
-    assert (found.differences, BENCHMARK in found.remarks) == ({SINGLE: why}, False)
-
-
-@pytest.fixture
-def run(finished: Path, folder: Path) -> Path:
-    """Work in a copy of the finished run, with the cells of two methods alone."""
-    shutil.copytree(finished, folder, dirs_exist_ok=True)
-    for method in (folder / "results/smoke/cells").iterdir():
-        if method.name not in METHODS:
-            shutil.rmtree(method)
-    return folder
 
 
 def test_a_test_question_in_a_training_fails_the_audit(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def leaking(preset: Run, benchmark_key: str, seed: int) -> Prepared:
-        made = questions(preset, benchmark_key, seed)
-        first, second, *_ = made.train
-        # One is a training question, and one is in every prompt about another training question.
-        test = [
-            dataclasses.replace(first, id="same", question=first.question.upper()),
-            dataclasses.replace(second, id="part", question=benchmark(benchmark_key).output_rules.splitlines()[0]),
-        ]
-        return dataclasses.replace(made, test=test)
+        """Test on a training question, and on a text that is in every prompt about another one."""
+        prepared = questions(preset, benchmark_key, seed)
+        first, second, *_ = prepared.train
+        rule = benchmark(benchmark_key).output_rules.splitlines()[0]
+        test = [replace(first, id="same", question=first.question.upper()), replace(second, id="part", question=rule)]
+        return replace(prepared, test=test)
 
     found = gmr("audit", "--preset", "smoke")
     assert (found.exit_code, "that a training used: none" in found.output) == (0, True)

@@ -1,26 +1,16 @@
-"""The method, backbone and benchmark that docs/adding.md adds, with code taken from that page."""
+"""The backbone and the benchmark that docs/adding.md adds, with code taken from that page."""
 
-import asyncio
 import json
 import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
-from unittest.mock import AsyncMock
 
-import numpy as np
 import orjson
 import pyarrow.parquet as pq
 import pytest
-import torch
-from sklearn.linear_model import LogisticRegression
 
-from baselines.cheap import logistic_router
-from harness.scripted import setting
-from harness.training.loop import Learned
 from tests.docs import additions
-from tests.fixtures import learned
 
 BACKBONE = "qwen-2.5-7B"
 # Several commands in one process, which loads everything once.
@@ -32,8 +22,8 @@ for words in json.loads(sys.argv[1]):
 """
 
 
-def python(folder: Path, *words: str, **environment: str) -> None:
-    given = {**os.environ, "PYTHONPATH": str(folder), **environment}
+def python(folder: Path, *words: str) -> None:
+    given = {**os.environ, "PYTHONPATH": str(folder)}
     command = [sys.executable, *words]
     ended = subprocess.run(command, cwd=folder, env=given, capture_output=True, text=True, timeout=200, check=False)
     assert ended.returncode == 0, ended.stderr
@@ -45,53 +35,21 @@ def commands(preset: str, *commands: str, **settings: str) -> list[list[str]]:
 
 
 @pytest.fixture(scope="module")
-def ran(tmp_path_factory: pytest.TempPathFactory, graphs: Path) -> Path:
-    """Run the method and the backbone on a few questions, and a method on the benchmark, in one process."""
+def ran(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Run a method on the backbone and one on the benchmark, on a few questions, in one process."""
     suite = additions.suite(tmp_path_factory.mktemp("adding") / "suite", "A backbone", "A benchmark")
     python(suite, "-c", additions.programs("A benchmark")[0])
-    where = {additions.METHOD: "pool", "single": BACKBONE}
-    cells = [f"cell --method {name} --benchmark gsm_hard --backbone {row}" for name, row in where.items()]
-    few = {"benchmarks": "[gsm_hard]", "limit": "{train: 12, test: 6}", "extra": "my/methods.yaml"}
-    both = {"backbones": f"[qwen-2.5-14B, {BACKBONE}]", "methods": f"[single, {additions.METHOD}]"}
-    alone = {"backbones": f"[{BACKBONE}]", "methods": "[single]"}
-    days = {"benchmarks": "[weekdays]", "methods": "[cot]", "backbones": "[qwen-2.5-14B]", "limit": "{test: 10}"}
+    few = {"limit": "{test: 6}", "benchmarks": "[gsm_hard]", "methods": "[single]", "backbones": f"[{BACKBONE}]"}
+    days = {"limit": "{test: 10}", "benchmarks": "[weekdays]", "methods": "[cot]", "backbones": "[qwen-2.5-14B]"}
+    single = f"cell --method single --benchmark gsm_hard --backbone {BACKBONE}"
     cot = "cell --method cot --benchmark weekdays --backbone qwen-2.5-14B"
     words = [
-        *commands("smoke", "data --benchmark gsm_hard", *cells, **few, **both),
-        *commands("smoke", "report main_table", **few, **alone),
-        *commands("embedded", "data --benchmark weekdays", cot, "report main_table", **{**few, **days}),
+        *commands("smoke", "data --benchmark gsm_hard", single, "report main_table", **few),
+        *commands("embedded", "data --benchmark weekdays", cot, "report main_table", extra="my/methods.yaml", **days),
     ]
-    python(suite, "-c", _COMMANDS, json.dumps(words), GMR_CACHE_DIR=str(graphs))
-    python(suite, "-c", additions.programs("As a library")[0], GMR_CACHE_DIR=str(graphs))
+    python(suite, "-c", _COMMANDS, json.dumps(words))
+    python(suite, "-c", additions.programs("As a library")[0])
     return suite
-
-
-def rows(suite: Path, cell: str, table: str) -> list[dict[str, Any]]:
-    folder = suite / "results/smoke/cells" / cell / "seed0"
-    return pq.read_table(folder / f"{table}.parquet").to_pylist()
-
-
-def test_a_method_from_outside_is_a_file_and_an_entry_and_learns_as_scikit_learn_does(ran: Path) -> None:
-    cell = f"{additions.METHOD}/gsm_hard/pool"
-    folder = ran / "results/smoke/cells" / cell / "seed0"
-    facts = orjson.loads((folder / "run.json").read_bytes())
-    assert (facts["method"], facts["simulated"]) == (additions.METHOD, True)
-    outcomes = learned(folder).tensors
-    names = ("embeddings", "correct", "costs")
-    embeddings, correct, costs = (outcomes[name] for name in names)
-    assert len(correct) == 12
-    assert {*correct.sum(axis=0)}.isdisjoint({0, 12}), "else there is nothing to fit"
-    router = logistic_router.build(setting("pool"), logistic_router.Config())
-    training = AsyncMock()
-    training.outcomes.return_value = Learned({name: outcomes[name] for name in names}, {})
-    asyncio.run(router.fit(training))
-    fitted = [LogisticRegression().fit(embeddings, column).predict_proba(embeddings)[:, 1] for column in correct.T]
-    chances = router.layer(torch.tensor(embeddings).double()).sigmoid().detach().numpy()
-    assert np.allclose(chances, np.transpose(fitted), atol=2e-3)
-    assert np.allclose(router.costs, costs.mean(axis=0))
-    chosen = {row["item_id"]: row["choice"] for row in rows(ran, cell, "decisions")}
-    assert {row["item_id"]: row["backbone"] for row in rows(ran, cell, "calls")} == chosen
-    assert {*chosen.values()} <= {*facts["backbones"]}
 
 
 def test_a_backbone_is_an_entry_and_what_is_assumed_of_it(ran: Path) -> None:
