@@ -45,10 +45,6 @@ _TEMPORARY = gettempdir()
 _reached: list[str] | None = None
 
 
-class _StoppedError(UserError):
-    """A run has made as many new calls as it may."""
-
-
 class _Backbones(SimulatedEndpoint):
     """Simulated backbones that keep requests, may stop a run, and spoil replies about some questions."""
 
@@ -59,7 +55,7 @@ class _Backbones(SimulatedEndpoint):
 
     def complete(self, request: Request) -> Reply:
         if len(self.asked) == self.most:
-            raise _StoppedError("a run that is repeated makes other calls", _CURE)
+            raise UserError("a run that is repeated makes other calls", _CURE)
         self.asked[request.key] = request
         reply = super().complete(request)
         return next((fault(reply) for text, fault in self.spoiled.items() if _mentions(request, text)), reply)
@@ -124,7 +120,7 @@ class _Trial:
         asked: list[str] = []
         for _ in range(2 * _STOPS):
             backbones = self._backbones(max(1, len(self.first.asked) // _STOPS))
-            with suppress(_StoppedError):
+            with suppress(UserError):  # It made as many calls as it may.
                 self._run("stopped", backbones)
             asked += backbones.asked
             if len(asked) >= len(self.first.asked):

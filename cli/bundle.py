@@ -21,7 +21,7 @@ from cli.app import last_run
 from gmr.enumeration import call_keys
 from harness.benchmarks import catalogue, outcome_table
 from harness.errors import UserError
-from harness.files import ROOT, read_yaml, sha256, whole_file, write_atomically, writing
+from harness.files import ROOT, read_yaml, sha256, temporary_prefix, whole_file, write_atomically, writing
 from harness.fingerprint import sources
 from harness.llm import call_log
 from harness.llm.archive import METADATA, Crate, checksum, is_member
@@ -68,7 +68,7 @@ def pack(name: str, out: Path) -> tuple[Crate, list[str]]:
     files = [path for path in sorted(results.rglob("*")) if path.parent in folders and is_member(str(path))]
     lacking = sorted(withheld & {*map(_benchmark, files)})
     crate = _manifest(run, made, further, lacking)
-    with writing(out), TemporaryDirectory(prefix=f".{out.name}.", dir=out.parent) as folder:
+    with writing(out), TemporaryDirectory(prefix=temporary_prefix("bundle")) as folder:
         defaults, vectors = Path(folder) / "config.yaml", Path(folder) / layout.VECTORS
         defaults.write_bytes(yaml.safe_dump({"preset": name, **settings}, encoding="utf-8"))
         members = {str(SETTINGS): defaults, **further}

@@ -144,7 +144,8 @@ async def _measure(backbone: Backbone, server: Server) -> tuple[dict[str, float]
     endpoint, at_once = server.endpoint, min(server.endpoint.max_in_flight, _AT_ONCE)
     replies, seconds = await timed(_request(backbone, _TOKENS, _SEED - number) for number in range(at_once))
     write, first = max(sum(reply.completion_tokens for reply in replies), 1) / seconds, replies[0]
-    long = [_long(_request(backbone, 1)) for _ in range(at_once)]
+    texts = (" ".join(random.choices(_WORDS, k=_LENGTH)) for _ in range(at_once))  # noqa: S311
+    long = [replace(_request(backbone, 1), messages=(Message("user", text),)) for text in texts]
     prompts, seconds = await timed(long)
     read = sum(reply.prompt_tokens for reply in prompts) / seconds
     lacks = [*without_text(first), *uncounted(long[0], prompts[0])]
@@ -160,8 +161,3 @@ async def _measure(backbone: Backbone, server: Server) -> tuple[dict[str, float]
             f"give the entry of {backbone.key} room (max_tokens: 16384), or switch thinking off (docs/own-models.md)"
         )
     return {"at_once": at_once, "write": float(f"{write:.3g}"), "read": float(f"{read:.3g}")}, lacks
-
-
-def _long(request: Request) -> Request:
-    text = " ".join(random.choices(_WORDS, k=_LENGTH))  # noqa: S311
-    return replace(request, messages=(Message("user", text),))

@@ -17,7 +17,6 @@ from snakemake_interface_logger_plugins.base import LogHandlerBase
 from snakemake_interface_logger_plugins.common import LogEvent
 
 _CELLS = {"cell", "learned_cell"}
-_MOST = 8
 _KILLED = "no message in its log; it may have been killed (out of memory?), or a traceback above says why"
 _STOPPED = "stopped by"
 _RESUME = "stopped; what is finished is kept, and the same command resumes"
@@ -116,9 +115,8 @@ class LogHandler(LogHandlerBase):
         outputs = [job["output"] for job in jobs if shown in ("", job["rule_name"]) and job["output"]]
         names = sorted(paths[0] if len(paths) == 1 else f"{paths[0].rpartition('.')[0]}.*" for paths in outputs)
         if names := [name for name in names if name.startswith("reports/")]:
-            self._print(f"made: {', '.join(names[:_MOST])}{f' and {len(names) - _MOST} more' if names[_MOST:] else ''}")
-        cells = [job["wildcards"] for job in jobs if job["rule_name"] in _CELLS]
-        for cell in sorted(cells, key=lambda cell: cell["method"] != "gmr")[:1]:
+            self._print(f"made: {', '.join(names)}")
+        for cell in [job["wildcards"] for job in jobs if job["rule_name"] in _CELLS][:1]:
             command = f"show {cell['method']} {cell['benchmark']} --wrong" if self._done["page"] else "report page"
             self._print(f"next: gmr {command} --preset {cell['preset']}")
 

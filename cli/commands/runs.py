@@ -174,10 +174,8 @@ def forecast(
     entries = [registry.artefact(key) for key in artefacts or ()]
     for entry in entries:
         entry.check(run)
-    cells = list(dict.fromkeys(cell for entry in entries for cell in entry.cells_of(run)))
-    cells = cells or registry.all_cells(run)
-    for line in lines(run, cells, speed):
-        typer.echo(line)
+    cells = [*dict.fromkeys(cell for entry in entries for cell in entry.cells_of(run))]
+    typer.echo("\n".join(lines(run, cells or registry.all_cells(run), speed)))
 
 
 @app.command()

@@ -5,12 +5,10 @@ import os
 import re
 import shlex
 import shutil
-import subprocess
 import sys
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
-from typing import Any
 from unittest.mock import Mock
 
 import orjson
@@ -22,7 +20,7 @@ from harness.files import ROOT
 from harness.llm.budget import BudgetError
 from harness.runner import layout
 from harness.runner.layout import Cell
-from tests.command import gmr
+from tests.command import gmr, program, snakemake
 from tests.planning import checkout
 
 CELL = ["cell", "--preset", "smoke", "--method", "cot", "--benchmark", "gsm_hard", "--backbone", "qwen-2.5-14B"]
@@ -41,9 +39,8 @@ def test_whatever_has_a_name_is_listed() -> None:
 def test_help_begins_with_show_names_no_job_and_loads_no_library_that_takes_its_time() -> None:
     commands = re.findall(r"^  (\w+)  ", gmr("--help").output.partition("Commands:")[2], re.MULTILINE)
     assert " ".join(commands) == "show report bundle replay audit retry new test check forecast enumerate"
-    program = "import sys, cli.main; print(*sys.modules)"
-    loaded = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert {"pydantic", "pandas", "numpy", "torch", "asyncio", "yaml", "rich"} & {*loaded.stdout.split()} == set()
+    loaded = program(sys.executable, "-c", "import sys, cli.main; print(*sys.modules)", folder=ROOT).split()
+    assert {"pydantic", "pandas", "numpy", "torch", "asyncio", "yaml", "rich"} & {*loaded} == set()
 
 
 def test_the_run_of_the_folder_is_that_of_every_command(folder: Path) -> None:
@@ -76,39 +73,34 @@ def test_a_mistake_is_one_line(words: list[str], message: str) -> None:
     assert "\n" not in str(refused.value)
 
 
-@pytest.fixture
-def status_of(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], object]], int]:
-    """Return a function that runs a program as a job, in this process, and returns its status."""
+def status_of(start: Callable[[], object], monkeypatch: pytest.MonkeyPatch) -> int:
+    """Run a program as a job, in this process, and return its status."""
     for name in ("end_with_parent", "stop_cleanly"):
         monkeypatch.setattr(main, name, lambda: None)
     monkeypatch.setattr(logging, "raiseExceptions", True)
-
-    def status(program: Callable[[], object]) -> int:
-        with pytest.raises(SystemExit) as ended:
-            main.main(program)
-        return ended.value.code
-
-    return status
+    with pytest.raises(SystemExit) as ended:
+        main.main(start)
+    return ended.value.code  # type: ignore[return-value]
 
 
 def test_an_exception_of_a_method_is_one_line_with_its_place_and_the_log_has_the_traceback(
-    status_of: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     (tmp_path / "faulty.py").write_text("def solve():\n    return 1 / 0\n")
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(logging.getLogger(), "handlers", [caplog.handler, logging.FileHandler("job.log")])
-    assert status_of(import_module("faulty").solve) == 1
+    assert status_of(import_module("faulty").solve, monkeypatch) == 1
     line, _ = caplog.records[-1].getMessage().splitlines()
     assert line == "error: ZeroDivisionError: division by zero (faulty.py, line 2)"
     assert Path("job.log").read_text().startswith("Traceback (most recent call last):")
 
 
 def test_a_spent_budget_ends_the_command_with_one_line_and_begins_nothing_else(
-    status_of: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     stop_scheduling = Mock()
     monkeypatch.setattr(main, "stop_scheduling", stop_scheduling)
-    assert status_of(Mock(side_effect=BudgetError("the budget is spent"))) == 2
+    assert status_of(Mock(side_effect=BudgetError("the budget is spent")), monkeypatch) == 2
     stop_scheduling.assert_called_once_with()
     assert [record.getMessage() for record in caplog.records] == ["error: the budget is spent"]
 
@@ -120,19 +112,19 @@ def test_a_printed_command_repeats_its_job_from_a_bare_shell_and_loads_no_more_t
     place = checkout(tmp_path / "place")
     run = layout.cell("smoke", Cell("cot", "gsm_hard", "qwen-2.5-14B", 0)) / "run.json"
     given = ["limit={test: 3}", "benchmarks=[gsm_hard]", "description=some words"]
-    words = ["-m", "snakemake", "-p", "--cores", "1", str(run), "--config", "preset=smoke", *given]
-    ended = subprocess.run([sys.executable, *words], cwd=place, capture_output=True, text=True, check=True)
-    (command,) = re.findall(r"^gmr --log .* cell .*$", ended.stdout + ended.stderr, re.MULTILINE)
+    printed = snakemake("-p", str(run), "--config", "preset=smoke", *given, folder=place)
+    (command,) = re.findall(r"^gmr --log .* cell .*$", printed, re.MULTILINE)
     first = (place / run).read_bytes()
     assert orjson.loads(first)["data"]["n_test"] == 3
     shutil.rmtree(place / run.parent)
     bare = {"HOME": str(Path.home()), "PATH": os.defpath, "PYTHONPATH": str(ROOT)}
-    again = [sys.executable, "-c", LOADED, *shlex.split(command)[1:]]
-    ended = subprocess.run(again, cwd=place, env=bare, check=True, capture_output=True, text=True)
+    words = ["env", "-i", *map("=".join, bare.items()), sys.executable, "-c", LOADED, *shlex.split(command)[1:]]
+    loaded = {*program(*words, folder=place).split()}
     assert (place / run).read_bytes() == first
     # A cell of simulated backbones loads no client and nothing that learning or reports need.
-    other = {"openai", "aiohttp", "httpx2", "tenacity", "torch", "onnxruntime", "scipy", "matplotlib"}
-    assert other & {*ended.stdout.split()} == set()
+    assert {"openai", "aiohttp", "httpx2", "tenacity", "torch", "onnxruntime", "scipy", "matplotlib"} & {
+        *loaded
+    } == set()
 
 
 def test_other_places_than_a_checkout_of_its_own_are_refused(tmp_path: Path) -> None:
@@ -145,9 +137,8 @@ def test_other_places_than_a_checkout_of_its_own_are_refused(tmp_path: Path) -> 
         (second / name).touch()
 
     def error(root: Path) -> str:
-        program = f"import sys; sys.path.insert(0, {str(root)!r}); from cli.main import main; main()"
-        words = [sys.executable, "-c", program, "show", "gmr", "gsm_hard"]
-        return subprocess.run(words, cwd=second, capture_output=True, text=True, check=False).stderr
+        start = f"import sys; sys.path.insert(0, {str(root)!r}); from cli.main import main; main()"
+        return program(sys.executable, "-c", start, "show", "gmr", "gsm_hard", folder=second, status=2)
 
     line = f"error: this is the gmr of {ROOT}, and {second.resolve()} is another checkout"
     assert error(ROOT).startswith(line)

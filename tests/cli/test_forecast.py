@@ -79,12 +79,7 @@ def test_distinct_calls_of_finished_cells_are_scaled_to_questions_and_passes(fol
     preset = resolve("embedded", {"benchmarks": ["gsm_hard"], "limit": {"test": 20, "train": 10}})
     rates = measured("embedded").combine_first(RATES)
     [cot] = forecast(preset, [COT], rates).to_dict("records")
-    assert cot == {
-        "method": "cot",
-        "backbone": "qwen-2.5-14B",
-        "calls": 30,
-        **dict(zip(TOKENS, (3000, 300), strict=True)),
-    }
+    assert [cot[name] for name in ("method", "backbone", "calls", *TOKENS)] == ["cot", "qwen-2.5-14B", 30, 3000, 300]
     # A router's calls are divided evenly; GSM-Hard has five passes, unless the run has fewer.
     for limit, passes in (({}, 5), ({"epochs": 2}, 2)):
         shorter = resolve("embedded", {"limit": {"test": 20, "train": 10, **limit}})

@@ -2,8 +2,6 @@
 
 import asyncio
 import contextlib
-import os
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,7 +21,7 @@ from harness.llm.archive import extract
 from harness.runner import config
 from harness.scripted import setting
 from harness.training.loop import Learned
-from tests.command import gmr
+from tests.command import gmr, snakemake
 from tests.fixtures import learned
 from tests.planning import Plans, checkout, planner
 
@@ -51,8 +49,7 @@ def place(tmp_path_factory: pytest.TempPathFactory, graphs: Path) -> Iterator[Pa
             with pytest.raises(UserError, match="choose another name"):
                 gmr("new", "method", name)
         config.methods.cache_clear()  # The file has changed since it was read.
-        words = [sys.executable, "-m", "snakemake", "--cores", "2", *WORDS]
-        subprocess.run(words, env={**os.environ, "GMR_CACHE_DIR": str(graphs)}, check=True, capture_output=True)
+        snakemake(*WORDS, folder=folder, GMR_CACHE_DIR=str(graphs))
     before = [*sys.path]
     yield folder
     sys.path[:] = before

@@ -1,11 +1,9 @@
 """Replay and audit: recorded runs are complete, and today's code reproduces them without a server."""
 
 import asyncio
-import os
 import re
 import shutil
 import sqlite3
-import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -31,7 +29,7 @@ from harness.runner.run import Run
 from harness.scripted import vector
 from tests.cli.bundles import Members, made
 from tests.cli.conftest import METHODS
-from tests.command import gmr
+from tests.command import gmr, program
 from tests.fake_encoder import FakeEncoder
 from tests.finished import BENCHMARK
 
@@ -74,7 +72,7 @@ def test_cells_and_reports_come_out_again(bare: Path, few: Path, place: Path) ->
 
 
 def test_other_vector_instructions_make_the_same_of_it(bare: Path, tmp_path: Path) -> None:
-    program = (
+    start = (
         "import sys; from pathlib import Path; from harness.runner import resources;"
         "from tests.fake_encoder import FakeEncoder;"
         "resources.SentenceEncoder = FakeEncoder; from cli.replay import replay;"
@@ -82,10 +80,8 @@ def test_other_vector_instructions_make_the_same_of_it(bare: Path, tmp_path: Pat
     )
     switches = {"ATEN_CPU_CAPABILITY": "default", "MKL_CBWR": "COMPATIBLE", "ONEDNN_MAX_CPU_ISA": "SSE41"}
     (tmp_path / "results").mkdir()
-    command = [sys.executable, "-c", program, str(bare)]
-    environment = {**os.environ, **switches, "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
-    assert done.stdout == "dict_values(['', '', '', ''])\n", done.stdout + done.stderr[-3000:]
+    printed = program(sys.executable, "-c", start, bare, folder=tmp_path, PYTHONPATH=str(ROOT), **switches)
+    assert printed.endswith("dict_values(['', '', '', ''])\n"), printed
 
 
 def test_vectors_that_tell_the_right_model_are_a_difference_and_without_the_encoder_they_are_not_checked(

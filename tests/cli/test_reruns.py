@@ -4,7 +4,6 @@ import os
 import re
 import shutil
 import signal
-import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -13,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tests.command import program
 from tests.planning import Plans, copied_suite, planner, snakemake_of, stand_in
 
 TARGETS = [
@@ -74,20 +74,10 @@ if says("dies", command):
 
 def snakemake(house: Path, *words: str, targets: Sequence[str] = TARGETS, status: int = 0) -> str:
     """Run Snakemake in a checkout, whose modules it imports and whose ``gmr`` it calls; return its output."""
-    given = {key: value for key, value in os.environ.items() if key not in ("PYTHONSAFEPATH", "PYTHONPATH")}
-    ended = subprocess.run(
-        [*snakemake_of(house), "--cores", "1", *targets, *CONFIG, *words],
-        cwd=house,
-        env={**given, "PYTHONPATH": str(house)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=240,
-        check=False,
-    )
-    assert ended.returncode == status, ended.stdout
-    assert "Traceback" not in ended.stdout
-    return "\n".join(line for line in ended.stdout.splitlines() if not line.startswith("Using workflow"))
+    command = [*snakemake_of(house), "--cores", "1", *targets, *CONFIG, *words]
+    output = program(*command, folder=house, status=status, PYTHONPATH=str(house))
+    assert "Traceback" not in output
+    return "\n".join(line for line in output.splitlines() if not line.startswith("Using workflow"))
 
 
 @pytest.fixture(scope="module")

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
@@ -25,7 +26,7 @@ from tests.cli.stories import RIGHT, Ask, Story, finish, prepare
 from tests.command import gmr
 from tests.finished import BENCHMARK
 
-LOGS = "reports/embedded/inspect"
+LOGS, TABLES = "reports/embedded/inspect", ("items", "calls")
 ITEMS = [Item(f"q{number}", "gsm_hard", f"How many are {number} and 4?", f"{number + 4}.0") for number in range(3)]
 GMR, COT = Cell("gmr", "gsm_hard", "pool", 0), Cell("cot", "gsm_hard", "qwen-2.5-14B", 0)
 WRONG, BROKEN = Verdict(False, "9", Status.GRADED), Verdict(False, None, Status.CALL_FAILED, "no room left")
@@ -139,8 +140,8 @@ def test_a_mistake_is_refused_with_what_to_do(run: None, words: list[str], messa
     assert "\n" not in str(refusal.value)
 
 
-def export(*overrides: str, preset: str = "embedded") -> None:
-    reports.write("inspect", run_of(preset, overrides))
+def export(preset: str = "embedded") -> None:
+    reports.write("inspect", run_of(preset, None))
 
 
 Logs = Callable[[], dict[str, Any]]
@@ -158,52 +159,49 @@ def read_logs(run: None) -> Logs:
     }
 
 
-def test_samples_are_the_rows_of_the_tables(read_logs: Logs) -> None:
+def events(sample: Any, kind: str) -> list[Any]:
+    return [event for event in sample.events if event.event == kind]
+
+
+def test_samples_are_the_rows_of_the_tables_and_hold_what_was_said_and_decided(read_logs: Logs) -> None:
     export()
     logs = read_logs()
-    for cell, name in ((GMR, "gmr_pool"), (COT, "cot_qwen-2.5-14B")):
-        log, folder = logs.pop(f"gsm_hard/{name}_seed0"), layout.cell("embedded", cell)
+    for cell, name in ((COT, "cot_qwen-2.5-14B"), (GMR, "gmr_pool")):
+        log = logs.pop(f"gsm_hard/{name}_seed0")
         assert (log.status, log.eval.task, "simulated" in log.tags) == ("success", "gsm_hard_simulated", True)
         assert log.metadata["warning"].startswith("SIMULATED BACKBONES")
         assert log.eval.model.startswith(f"openai-api/{cell.method}/")
-        assert log.eval.created[:4] > "2000"
-        assert "gmr-suite" in log.eval.packages
+        assert (log.eval.created[:4] > "2000", "gmr-suite" in log.eval.packages) == (True, True)
         assert log.eval.task_display_name.endswith("(simulated backbones)")
-        rows = {row["item_id"]: row for row in pq.read_table(folder / "items.parquet").to_pylist()}
-        calls = pq.read_table(folder / "calls.parquet").to_pylist()
-        assert {sample.id for sample in log.samples} == set(rows)
-        for sample in log.samples:
-            row, own = rows[sample.id], [call for call in calls if call["item_id"] == sample.id]
-            assert sample.scores["correct"].value == ("C" if row["correct"] else "I")
-            assert sample.scores["correct"].answer == row["answer"]
-            assert sample.scores["status"].value == row["status"]
-            assert sample.output.completion == row["text"]
+        items, calls = (layout.cell("embedded", cell) / f"{name}.parquet" for name in TABLES)
+        rows, calls = {row["item_id"]: row for row in pq.read_table(items).to_pylist()}, pd.read_parquet(calls)
+        samples = {sample.id: sample for sample in log.samples}
+        assert samples.keys() == rows.keys()
+        for id_, row in rows.items():
+            sample, of_item = samples[id_], calls[calls["item_id"] == id_]
+            scores = sample.scores["correct"], sample.scores["status"]
+            assert (scores[0].value, scores[0].answer) == ("C" if row["correct"] else "I", row["answer"])
+            assert (scores[1].value, sample.output.completion) == (row["status"], row["text"])
             assert sample.metadata["cost_total"] == row["cost_total"]
-            spoken = [event for event in sample.events if event.event == "model"]
-            assert [event.metadata["key"] for event in spoken] == [call["key"] for call in own]
+            assert [event.metadata["key"] for event in events(sample, "model")] == of_item["key"].tolist()
             used = sample.model_usage["simulated/small"]
-            assert used.input_tokens == sum(call["prompt_tokens"] for call in own)
-            assert used.output_tokens == sum(call["completion_tokens"] for call in own)
-        share = sum(row["correct"] for row in rows.values()) / len(rows)
+            tokens = of_item[["prompt_tokens", "completion_tokens"]].sum().tolist()
+            assert [used.input_tokens, used.output_tokens] == tokens
+        n, share = len(rows), sum(row["correct"] for row in rows.values()) / len(rows)
         metrics = {name: metric.value for name, metric in log.results.scores[0].metrics.items()}
-        n = len(rows)
         assert metrics == pytest.approx({"accuracy": share, "stderr": (share * (1 - share) / (n - 1)) ** 0.5})
-        assert log.stats.model_usage["simulated/small"].input_tokens == sum(call["prompt_tokens"] for call in calls)
+        assert log.stats.model_usage["simulated/small"].input_tokens == calls["prompt_tokens"].sum()
     assert not logs
-
-
-def test_a_sample_holds_what_was_said_and_decided(read_logs: Logs) -> None:
-    export()
-    (sample,) = [sample for sample in read_logs()["gsm_hard/gmr_pool_seed0"].samples if sample.id == "q0"]
-    assert (sample.input, sample.target) == ("How many are 0 and 4?", "4.0")
-    spoken = [event for event in sample.events if event.event == "model"]
+    first = samples["q0"]
+    assert (first.input, first.target) == ("How many are 0 and 4?", "4.0")
+    spoken = events(first, "model")
     assert [event.input[-1].text for event in spoken] == ["Turn 1: 'Three'?", "Turn 2: 'Four'?", "Together?"]
     assert [event.output.completion for event in spoken] == ["Three", "Four", "The answer is 7"]
     assert [event.role for event in spoken] == ["Math/R1", "Math/R2", "aggregate"]
-    assert [message.text for message in sample.messages] == ["Together?", "The answer is 7"]
-    spans = [event.name for event in sample.events if event.event == "span_begin"]
+    assert [message.text for message in first.messages] == ["Together?", "The answer is 7"]
+    spans = [event.name for event in events(first, "span_begin")]
     assert spans == ["Step 1: Math/R1 on small", "Step 2: Math/R2 on small", "Aggregation"]
-    text = "".join(event.data for event in sample.events if event.event == "info")
+    text = "".join(event.data for event in events(first, "info"))
     assert "**role** Math/R1, 25.0 %, one of 4" in text
     assert "**halt** yes, 25.0 %" in text
     assert text.count(md_escape(TOOL)) == 2
@@ -229,18 +227,16 @@ def test_the_table_of_outcomes_has_every_answer_with_its_last_call(run: None) ->
     path = Path("outcomes.parquet")
     folders = [layout.cell("embedded", cell) for cell in (GMR, COT)]
     outcomes.write(path, folders)
-    written, table = path.read_bytes(), pq.read_table(path).to_pandas()
-    for cell in (GMR, COT):
-        rows = table[table["method"] == cell.method].set_index("item_id")
-        folder = layout.cell("embedded", cell)
-        items, calls = (pq.read_table(folder / f"{name}.parquet").to_pandas() for name in ("items", "calls"))
-        for name in ("text", "answer", "correct", "prompt_tokens", "completion_tokens"):
-            assert rows[name].equals(items.set_index("item_id")[name]), name
-        assert rows["cost"].tolist() == items["cost_total"].tolist()
-        last = calls.groupby("item_id").last()
+    written, table = path.read_bytes(), pd.read_parquet(path).set_index("item_id")
+    for cell, folder in zip((GMR, COT), folders, strict=True):
+        rows = table[table["method"] == cell.method]
+        items, calls = (pd.read_parquet(folder / f"{name}.parquet").set_index("item_id") for name in TABLES)
+        same = ["text", "answer", "correct", "prompt_tokens", "completion_tokens", "split"]
+        assert rows[same].equals(items[same])
+        assert rows["cost"].equals(items["cost_total"].rename("cost"))
+        last = calls.groupby(level=0).last()
         assert rows["asked"].dropna().to_dict() == last["backbone"].to_dict()
         assert rows["finish_reason"].dropna().to_dict() == last["finish_reason"].to_dict()
-    assert {*table["split"]} == {"test"}
     outcomes.write(path, folders)
     assert path.read_bytes() == written
     assert b"SIMULATED" in pq.read_schema(path).metadata[b"simulated"]
@@ -254,13 +250,13 @@ def test_hostile_texts_come_back_as_they_are(read_logs: Logs) -> None:
     export()
     (sample,) = read_logs()["math/gmr_pool_seed0"].samples
     assert (sample.id, sample.input, sample.output.completion) == (item.id, hostile, hostile)
-    (spoken,) = [event for event in sample.events if event.event == "model"]
+    (spoken,) = events(sample, "model")
     assert (spoken.input[0].text, spoken.output.completion) == (hostile, hostile)
 
 
 def test_what_cannot_be_exported_is_one_line(run: None, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(UserError, match=r"nothing of preset smoke is finished; make it with `snakemake"):
-        export(preset="smoke")
+        export("smoke")
     find = importlib.util.find_spec
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == "inspect_ai" else find(name))
     with pytest.raises(UserError, match=r"inspect_ai is not installed; pip install -e '\.\[inspect\]' adds it"):

@@ -1,13 +1,12 @@
 """LaTeX of every artefact of a run compiles and fits its page."""
 
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from tests.analysis.test_renderers import compiled, sticking_out
+from tests.command import snakemake
 from tests.planning import checkout
 
 pytestmark = [pytest.mark.nightly, pytest.mark.timeout(7200)]
@@ -16,8 +15,7 @@ pytestmark = [pytest.mark.nightly, pytest.mark.timeout(7200)]
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = checkout(tmp_path_factory.mktemp("whole"))
-    words = ["--cores", "2", "--quiet", "all", "--", "reports/embedded/index.html"]
-    subprocess.run([sys.executable, "-m", "snakemake", *words], cwd=folder, check=True)
+    snakemake("reports/embedded/index.html", "--quiet", "all", folder=folder, timeout_s=None)
     return folder
 
 

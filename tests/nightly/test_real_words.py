@@ -1,4 +1,4 @@
-"""End to end with a real model: every method runs on a local SmolLM2, is killed, resumed, reported and replayed.
+"""End to end with a real model: every method runs on a local SmolLM2, is reported and replayed.
 
 Skipped unless GMR_LLAMA_CPP names llama.cpp's server and GMR_SMOLLM2 the model's GGUF file (docs/own-models.md). The
 model answers at chance level, so these tests do not check accuracy.
@@ -7,9 +7,6 @@ model answers at chance level, so these tests do not check accuracy.
 import json
 import os
 import re
-import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,8 +15,7 @@ import pandas as pd
 import pytest
 
 from harness.runner.preset import resolve
-from tests.command import gmr_process
-from tests.nightly import runs
+from tests.command import gmr_process, snakemake
 from tests.planning import checkout
 from tests.serving.scripts import running
 
@@ -60,7 +56,6 @@ KEYS = {
 }
 SETTINGS = [f"{key}={json.dumps(value) if key != 'preset' else value}" for key, value in KEYS.items()]
 REPORTS = [f"reports/open_tree/{name}.md" for name in ("main_table", "costs", "training_budget")]
-KILLED_AFTER_S = (40, 90)
 LARGEST_BUNDLE = 1_000_000
 
 
@@ -77,19 +72,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @pytest.fixture(scope="module")
 def finished(folder: Path) -> Path:
-    """Finish the run, killed twice on the way; no finished call may be asked again."""
-    again = 0
-    for seconds in (*KILLED_AFTER_S, None):
-        repeats = runs.count_repeats(folder)
-        words = [*REPORTS, "--rerun-incomplete", "--nolock", "--cores", "2", "--quiet", "all", "--config", *SETTINGS]
-        process = subprocess.Popen([sys.executable, "-m", "snakemake", *words], cwd=folder, start_new_session=True)
-        try:
-            assert process.wait(seconds) == 0
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-        again += repeats()
-    assert again == 0
+    snakemake(*REPORTS, "--quiet", "all", "--config", *SETTINGS, folder=folder, timeout_s=None)
     return folder
 
 

@@ -203,7 +203,7 @@ def test_the_log_of_an_enumeration_answers_a_router_of_one_step() -> None:
     runs = [asyncio.run(cells.run(each)) for each in plans]
     assert [run["data"]["drawn"] for run in runs] == [split.checksum for split in splits]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("cli.commands.exports.last_run", lambda name: drawn)
+        patch.setattr("cli.commands.results.last_run", lambda name: drawn)
         assert "that a training used: none" in gmr("audit", "--preset", "mine").output
     with pytest.raises(UserError, match=r"limit: \{train: 4\} leaves no test question of humaneval; .* 4 questions"):
         plan(drawn.model_copy(update={"limit": drawn.limit.model_copy(update={"train": 4})}), row)
