@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import os
 import shutil
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -14,7 +13,6 @@ from filelock import FileLock
 from analysis import registry
 from cli import reports
 from harness.runner import cell
-from harness.runner.layout import Cell
 from harness.runner.plan import plan
 from harness.runner.preset import resolve
 from harness.runner.run import Run
@@ -30,35 +28,6 @@ def preset() -> Run:
     return resolve("smoke", SETTINGS)
 
 
-def cells(of: Run | None = None) -> list[Cell]:
-    """Return the cells of the main table and the Pareto figure; the other artefacts of the preset lack theirs."""
-    return list(dict.fromkeys([*(of or preset()).cells(), *registry.artefact("pareto_he").cells_of(of or preset())]))
-
-
-def settled() -> Run:
-    """Write the settings of the preset that Snakemake would run in the working folder, and return it."""
-    settings = yaml.safe_load(Path("config/config.yaml").read_text())
-    preset = resolve(settings.pop("preset"), settings)
-    preset.write_settings()
-    return preset
-
-
-def finish(folder: Path, names: Sequence[str] = REPORTS, **changes: object) -> Path:
-    """Run every cell in a folder, in this process, and make some reports."""
-    (folder / "config").mkdir(parents=True)
-    (folder / "config" / "config.yaml").write_text(yaml.safe_dump({"preset": "smoke", **SETTINGS, **changes}))
-    with contextlib.chdir(folder), pytest.MonkeyPatch.context() as patch:
-        patch.setattr("harness.runner.resources.SentenceEncoder", FakeEncoder)
-        settled_preset = settled()
-        settled_preset.identity_of_data(BENCHMARK).write()
-        prepare_questions("smoke", BENCHMARK)
-        for each_cell in cells(settled_preset):
-            asyncio.run(cell.run(plan(settled_preset, each_cell)))
-        for name in names:
-            reports.write(name, settled_preset)
-    return folder
-
-
 def base_of(factory: pytest.TempPathFactory) -> Path:
     """Return the temporary folder of all workers."""
     base = factory.getbasetemp()
@@ -67,12 +36,26 @@ def base_of(factory: pytest.TempPathFactory) -> Path:
 
 def shared(factory: pytest.TempPathFactory) -> Path:
     """Return the folder of the run, made by whichever worker asks first; read it, do not write."""
-    base = base_of(factory)
-    folder, unfinished = base / "finished", base / "finished.part"
-    with FileLock(base / "finished.lock"):
+    folder = base_of(factory) / "finished"
+    unfinished = folder.with_suffix(".part")
+    with FileLock(folder.with_suffix(".lock")):
         if not folder.exists():
             shutil.rmtree(unfinished, ignore_errors=True)
-            with contextlib.chdir(finish(unfinished, (*REPORTS, "claims"))):
-                reports.write("page", preset())
+            (unfinished / "config").mkdir(parents=True)
+            (unfinished / "config" / "config.yaml").write_text(yaml.safe_dump({"preset": "smoke", **SETTINGS}))
+            with contextlib.chdir(unfinished), pytest.MonkeyPatch.context() as patch:
+                patch.setattr("harness.runner.resources.SentenceEncoder", FakeEncoder)
+                _make(preset())
             unfinished.rename(folder)
     return folder
+
+
+def _make(run: Run) -> None:
+    """Make the cells of the main table and of the Pareto figure, and reports. Other artefacts lack their cells."""
+    run.write_settings()
+    run.identity_of_data(BENCHMARK).write()
+    prepare_questions("smoke", BENCHMARK)
+    for each in dict.fromkeys([*run.cells(), *registry.artefact("pareto_he").cells_of(run)]):
+        asyncio.run(cell.run(plan(run, each)))
+    for name in (*REPORTS, "claims", "page"):
+        reports.write(name, run)

@@ -9,6 +9,7 @@ from zipfile import ZIP_DEFLATED, ZipFile
 import orjson
 
 from harness.llm.archive import METADATA, checksum
+from harness.llm.recordings import opened
 
 Members = dict[str, bytes]
 Change = Callable[[Members], object]
@@ -38,4 +39,5 @@ def made(of: Path, change: Change, cells: str = "single/", description: str = ""
     change(files)
     crate |= {name: {"@id": name, "@type": "File", **checksum(content)} for name, content in files.items()}
     crate["./"]["description"] = description or crate["./"]["description"]
+    opened.cache_clear()  # Another bundle may have had this name.
     return write(Path("strange.zip"), {**files, METADATA: orjson.dumps({"@graph": [*crate.values()]})})

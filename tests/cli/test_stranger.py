@@ -5,6 +5,7 @@ import re
 import struct
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 from zipfile import ZipFile
@@ -17,7 +18,7 @@ import yaml
 from pydantic import TypeAdapter
 
 from analysis import registry
-from cli.replay import Replay, replay
+from cli.replay import replay
 from harness.benchmarks.items import Item, checksum
 from harness.errors import UserError
 from harness.llm.archive import bounded_memory
@@ -39,21 +40,16 @@ QUESTIONS = f"results/smoke/data/{BENCHMARK}"
 
 
 def stating(**changes: Any) -> Change:
-    def change(files: Members) -> None:
-        files[SETTINGS] = yaml.safe_dump({**yaml.safe_load(files[SETTINGS]), **changes}).encode()
-
-    return change
+    return lambda files: files.update(
+        {SETTINGS: yaml.safe_dump({**yaml.safe_load(files[SETTINGS]), **changes}).encode()}
+    )
 
 
 def saying(**changes: Any) -> Change:
-    def change(files: Members) -> None:
-        files[RUN] = orjson.dumps({**orjson.loads(files[RUN]), **changes})
-
-    return change
+    return lambda files: files.update({RUN: orjson.dumps({**orjson.loads(files[RUN]), **changes})})
 
 
-def answered(path: Path) -> Replay:
-    return replay(path, make_reports=False)
+answered = partial(replay, make_reports=False)
 
 
 def test_settings_of_a_bundle_open_no_client_and_read_no_key(
@@ -69,7 +65,6 @@ def test_settings_of_a_bundle_open_no_client_and_read_no_key(
     servers = {"qwen-2.5-14B": {"url": "http://stranger.example/v1", "key_env": "SOME_VARIABLE"}}
     for endpoints in ("served", "recorded", ["recorded", "served"]):
         change = stating(endpoints=endpoints, servers=servers, budget={"calls": 9})
-        opened.cache_clear()
         assert answered(made(whole, change)).differences == {SINGLE: ""}
 
 
@@ -110,13 +105,10 @@ async def test_checks_of_a_stranger_run_in_a_grader_that_nobody_uses_after_them(
 
 
 def with_other_questions(files: Members) -> None:
-    items = [TypeAdapter(Item).validate_json(line) for line in files[f"{QUESTIONS}.items.jsonl"].splitlines()]
-    lines = [line.replace(b"assert ", b"assert True or ") for line in files[f"{QUESTIONS}.items.jsonl"].splitlines()]
-    others = [TypeAdapter(Item).validate_json(line) for line in lines]
-    assert others != items
-    files[f"{QUESTIONS}.items.jsonl"] = b"\n".join(lines)
-    manifest = orjson.loads(files[f"{QUESTIONS}.json"])
-    files[f"{QUESTIONS}.json"] = orjson.dumps({**manifest, "pool_checksum": checksum(others)})
+    others = files[f"{QUESTIONS}.items.jsonl"].replace(b"assert ", b"assert True or ")
+    items = [TypeAdapter(Item).validate_json(line) for line in others.splitlines()]
+    manifest = {**orjson.loads(files[f"{QUESTIONS}.json"]), "pool_checksum": checksum(items)}
+    files |= {f"{QUESTIONS}.items.jsonl": others, f"{QUESTIONS}.json": orjson.dumps(manifest)}
 
 
 def test_questions_are_compared_with_the_benchmarks_own_or_said_to_be_the_bundles_word(
@@ -161,7 +153,6 @@ def test_a_column_a_row_or_a_table_that_is_missing_or_added_is_a_difference(whol
         (lambda files: files.update({ITEMS.replace("items", "more"): files[ITEMS]}), "more.parquet was not recomputed"),
     ):
         assert said in answered(made(whole, change)).differences[SINGLE]
-        opened.cache_clear()
 
 
 @pytest.fixture
@@ -249,10 +240,8 @@ def test_methods_of_a_bundle_run_only_if_their_file_is_named(whole: Path, folder
 
     def change(files: Members) -> None:
         stating(extra="mine/methods.yaml", methods=["single", "mine_too"])(files)
-        theirs = {
-            name.replace("cells/single", "cells/mine_too"): files[name] for name in files if "cells/single" in name
-        }
-        files |= own | theirs
+        cells = [name for name in files if "cells/single" in name]
+        files |= own | {name.replace("cells/single", "cells/mine_too"): files[name] for name in cells}
 
     path = made(whole, change)
     mine = Cell("mine_too", BENCHMARK, "qwen-2.5-14B", 0)
