@@ -226,7 +226,8 @@ def test_a_malformed_bundle_is_one_line(change: Change, whole: Path, folder: Pat
 
 def test_an_encrypted_bundle_is_one_line(whole: Path, folder: Path) -> None:
     # The bit of encryption of every member.
-    content = re.sub(rb"(PK\x03\x04..|PK\x01\x02....).", rb"\1\x01", whole.read_bytes(), flags=re.DOTALL)
+    headers = re.compile(rb"(PK\x03\x04..|PK\x01\x02....).", re.DOTALL)
+    content = headers.sub(lambda header: header[1] + b"\x01", whole.read_bytes())
     Path("e.zip").write_bytes(content)
     with pytest.raises(UserError, match="is damaged"):
         gmr("replay", "e.zip")

@@ -34,8 +34,10 @@ def simulated(latency_s: float = 0.0, faulty: float = 0.0) -> Iterator[str]:
     """Serve the smoke preset with a mean latency and a share of faults while the block runs; yield the URL."""
     command = [sys.executable, "-m", "tests.faults", "smoke", str(latency_s), str(faulty)]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
-        yield process.stdout.readline().strip()
-        process.terminate()
+        try:
+            yield process.stdout.readline().strip()
+        finally:
+            process.terminate()
 
 
 def start(folder: Path, url: str, *words: str) -> subprocess.Popen[bytes]:
