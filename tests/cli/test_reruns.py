@@ -21,8 +21,8 @@ TARGETS = [
     "reports/smoke/ablation/no_halting.csv",
 ]
 CONFIG = ["--config", "methods=[single, gmr]", "backbones=[qwen-2.5-14B]"]
-# Stands in for the real commands: a job leaves the files it has to leave, which say what it was made of, and is done. A
-# file `dies` names the job that is killed with its Snakemake, a file `fails` the method whose cells fail.
+# Stands in for the real commands: a job leaves the files it has to leave, which say what it was made of, and is done.
+# While there is a file `fails`, cells fail; if there is a file `dies`, the next cell is killed with its Snakemake.
 COMMAND = """#!{python}
 import os, signal, sys
 from pathlib import Path
@@ -45,9 +45,6 @@ def make(*paths):
     for path in paths:
         write_atomically(Path(path), "made")
 
-def says(file, text):
-    return Path(file).exists() and Path(file).read_text() == text
-
 if command == "data":
     benchmark = given["--benchmark"]
     run.identity_of_data(benchmark).write()
@@ -59,14 +56,14 @@ elif command == "report":
     reports.identity(shown, run).write()
     make(*(layout.report(name, shown + "." + kind) for kind in "tex csv md html pdf png svg".split()))
 else:
-    if says("fails", given["--method"]):
+    if Path("fails").exists():
         Path(log).write_text("at work\\nerror: no server\\n  start one")
         sys.exit(2)
     cell = Cell(given["--method"], given["--benchmark"], given["--backbone"], int(given["--seed"]))
     folder = layout.cell(name, cell)
     run.cell(cell).identity.write()
     make(*(folder / file for file in layout.cell_files(learned=True)))
-if says("dies", command):
+if command == "cell" and Path("dies").exists():
     Path("dies").unlink()
     os.kill(int(os.environ["GMR_PARENT"].rpartition(":")[2]), signal.SIGKILL)
 """
@@ -91,14 +88,15 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def made(house: Path) -> str:
     """Return the output of the run that made the targets, after one failed, one was killed and one locked out."""
-    (house / "fails").write_text("single")
+    (house / "fails").touch()
     failed = snakemake(house, "endpoints=served", targets=TARGETS[:1], status=1)
-    log = "results/smoke/logs/cells/single/humaneval/qwen-2.5-14B/seed0.log"
-    cause = f"\nfailed: cell single humaneval qwen-2.5-14B seed 0 ({log})\n  error: no server\n    start one\n"
+    told = [f"failed: cell {cell} seed 0 (" for cell in ("single humaneval qwen-2.5-14B", "gmr humaneval pool")]
+    assert [failed.count(line) for line in told] == [1, 1]
+    cause = "/seed0.log)\n  error: no server\n    start one\n"
     assert failed.count(cause) == failed.count("no server") == 1
-    assert failed.endswith("\nfailed jobs: 1; all else is kept: fix this and give the command again")
+    assert failed.endswith("\nfailed jobs: 2; all else is kept: fix this and give the command again")
     (house / "fails").unlink()
-    (house / "dies").write_text("cell")
+    (house / "dies").touch()
     snakemake(house, status=-signal.SIGKILL)
     holder = house / ".snakemake" / "locks" / "holder"
     here, process, begun = holder.read_text().split(maxsplit=2)
