@@ -28,10 +28,7 @@ def record_of(plan: Plan, resources: Resources) -> dict[str, Any]:
         "simulated": runtime.simulated,
         "notes": _notes(plan, served),
         "data": {
-            "source": questions.source,
-            "splits": questions.splits,
-            "checksum": questions.checksum,
-            "split_checksum": questions.split_checksum,
+            **{name: getattr(questions, name) for name in ("source", "splits", "checksum", "split_checksum")},
             **({"drawn": questions.drawn.checksum} if questions.splits == "resampled" else {}),
             "n_test": len(questions.test),
             "n_train": len(questions.train) if trained or plan.cell.answers_training else 0,
@@ -83,38 +80,35 @@ def _backbone_record(backbone: Backbone, served: Served) -> dict[str, Any]:
 
 def _notes(plan: Plan, served: Mapping[str, Served]) -> list[str]:
     """Differences from the setting of the paper."""
-    backbones = plan.cell.backbones.values()
-    notes = sorted({f"weights {backbone.weights}" for backbone in backbones if backbone.weights})
-    for key, model in served.items():
-        if model.quantisation and not plan.cell.backbones[key].weights:
-            notes.append(f"{key}: {model.quantisation} weights, as reported by its server")
-        if NOT_SENT in model.details:
-            notes.append(f"{key}: {model.details[NOT_SENT]} not sent, since its server rejects it")
-        if REPLY_NAME in model.details:
-            notes.append(f"{key}: replies may name their model {model.details[REPLY_NAME]}")
-        if fields := plan.cell.backbones[key].extra_body:
-            notes.append(f"{key}: {orjson.dumps(fields).decode()} sent with each call")
-    if "earlier" in orjson.loads((plan.folder / SERVERS).read_bytes()):
-        notes.append(f"a server's description changed during the run ({SERVERS})")
-    if plan.vectors.problem:
-        notes.append("vectors not checked")
-    notes += plan.benchmark.notes
-    if any(backbone.price for backbone in backbones) and "costs of its file" not in notes:
-        notes.append("costs at the prices of the preset's pool")
-    if merged := [backbone.key for backbone in backbones if backbone.system == "merge"]:
-        notes.append(f"system message merged into the user's for {', '.join(merged)}")
-    if plan.cell.run.decoding == "greedy":
-        notes.append("greedy decoding")
-    scales = {str(model.details.get("length_scale", 1)) for model in served.values()}
-    notes += [f"length_scale {scale}" for scale in sorted(scales - {"1"})]
-    limit, is_trained = plan.cell.limit, plan.cell.entry.trained
-    bounds: dict[str, Any] = {"training questions": limit.train, "epochs": limit.epochs} if is_trained else {}
-    bounds["test questions"] = limit.test
-    if limit.share is not None:
-        notes.append(f"limit: {100 * limit.share:g}% of the questions")
-    notes += [
-        f"limit: {bound} {name if bound != 1 else name.removesuffix('s')}"
-        for name, bound in bounds.items()
-        if bound is not None
+    cell, backbones = plan.cell, plan.cell.backbones.values()
+    limit, is_trained = cell.limit, cell.entry.trained
+    notes = [
+        (True, note) for note in sorted({f"weights {backbone.weights}" for backbone in backbones if backbone.weights})
     ]
-    return notes
+    for key, model in served.items():
+        backbone, details = cell.backbones[key], model.details
+        is_quantised = bool(model.quantisation) and not backbone.weights
+        notes += [
+            (is_quantised, f"{key}: {model.quantisation} weights, as reported by its server"),
+            (NOT_SENT in details, f"{key}: {details.get(NOT_SENT)} not sent, since its server rejects it"),
+            (REPLY_NAME in details, f"{key}: replies may name their model {details.get(REPLY_NAME)}"),
+            (bool(backbone.extra_body), f"{key}: {orjson.dumps(backbone.extra_body).decode()} sent with each call"),
+        ]
+    has_changed = "earlier" in orjson.loads((plan.folder / SERVERS).read_bytes())
+    has_prices = any(backbone.price for backbone in backbones) and "costs of its file" not in plan.benchmark.notes
+    merged = [backbone.key for backbone in backbones if backbone.system == "merge"]
+    scales = {str(model.details.get("length_scale", 1)) for model in served.values()}
+    notes += [
+        (has_changed, f"a server's description changed during the run ({SERVERS})"),
+        (bool(plan.vectors.problem), "vectors not checked"),
+        *((True, note) for note in plan.benchmark.notes),
+        (has_prices, "costs at the prices of the preset's pool"),
+        (bool(merged), f"system message merged into the user's for {', '.join(merged)}"),
+        (cell.run.decoding == "greedy", "greedy decoding"),
+        *((True, f"length_scale {scale}") for scale in sorted(scales - {"1"})),
+        (limit.share is not None, f"limit: {100 * (limit.share or 0):g}% of the questions"),
+    ]
+    bounds = [("training question", limit.train, is_trained), ("epoch", limit.epochs, is_trained)]
+    for name, bound, counts in (*bounds, ("test question", limit.test, True)):
+        notes.append((counts and bound is not None, f"limit: {bound} {name}{'' if bound == 1 else 's'}"))
+    return [note for holds, note in notes if holds]
