@@ -125,10 +125,8 @@ def is_known(key: str, prepared: Prepared) -> bool:
 
 
 def is_at_hand(key: str, data: str) -> bool:
-    declaration, folder = entry(key), os.environ.get(DATA_DIR)
-    if data == "real" and declaration.questions is None and folder:
-        return (Path(folder).expanduser() / declaration.mirror).is_file()
-    return data == "embedded" or declaration.questions is not None or declaration.package is not None
+    location = _location(entry(key), data)
+    return location is not None and location[0].is_file()
 
 
 class LoadedItems(NamedTuple):
@@ -214,22 +212,27 @@ def split_items(key: str, data: str, items: list[Item], kind: str) -> Split:
     return split
 
 
-def _load(declaration: BenchmarkEntry, data: str) -> tuple[Mapping[str, Any], str]:
-    """Load records by line, and describe their source: for real data ``GMR_DATA_DIR``, else a package, else the hub."""
-    folder = os.environ.get(DATA_DIR)
+def _location(declaration: BenchmarkEntry, data: str) -> tuple[Path, str] | None:
+    """Return path and source of the data: for real data ``GMR_DATA_DIR``, else a package, else None for the hub."""
     if declaration.questions is not None:
-        path, source = Path(declaration.questions), f"file {Path(declaration.questions).name}"
-    elif data == "embedded":
-        path, source = EMBEDDED / f"{declaration.key}.jsonl", "embedded"
-    elif folder:
-        path, source = Path(folder).expanduser() / declaration.mirror, f"mirror {declaration.mirror}"
-    elif declaration.package:
-        spec = importlib.util.find_spec(declaration.package.replace("-", "_"))
-        if spec is None or spec.origin is None:
-            raise UserError(f"{declaration.title} comes with the package {declaration.package}; install it")
-        path, source = Path(spec.origin).parent / "data" / "HumanEval.jsonl.gz", f"package {declaration.package}"
-    else:
+        return Path(declaration.questions), f"file {Path(declaration.questions).name}"
+    if data == "embedded":
+        return EMBEDDED / f"{declaration.key}.jsonl", "embedded"
+    if folder := os.environ.get(DATA_DIR):
+        return Path(folder).expanduser() / declaration.mirror, f"mirror {declaration.mirror}"
+    if declaration.package is None:
+        return None
+    spec = importlib.util.find_spec(declaration.package.replace("-", "_"))
+    if spec is None or spec.origin is None:
+        raise UserError(f"{declaration.title} comes with the package {declaration.package}; install it")
+    return Path(spec.origin).parent / "data" / "HumanEval.jsonl.gz", f"package {declaration.package}"
+
+
+def _load(declaration: BenchmarkEntry, data: str) -> tuple[Mapping[str, Any], str]:
+    """Load records by line, and describe their source."""
+    if (location := _location(declaration, data)) is None:
         return _load_from_hub(declaration)
+    path, source = location
     if benchmark(declaration.key).names_models:
         return {}, f"table {path.name}"
     if not path.is_file():

@@ -146,16 +146,14 @@ def methods(extra: str | None = None) -> Mapping[str, MethodEntry]:
     document = check(read_yaml(path), dict[str, Any], path)
     if "methods" in document:
         raise UserError(f"{path}: `methods` is no key; put each method at the top level of the file")
-    further_benchmarks, further_roles = document.pop("benchmarks", None), document.pop("roles", None)
     if os.environ.get(_SAID) != str(path.resolve()):
         logger.warning("runs code from the folder of %s: its methods and benchmarks", printable(path))
         os.environ[_SAID] = str(path.resolve())  # The jobs of this run inherit it.
     if (folder := str(path.resolve().parent)) not in sys.path:
         sys.path.append(folder)  # Last, so that its files hide no other module.
-    if further_benchmarks is not None:
-        catalogue.declare(further_benchmarks, path)
-    if further_roles is not None:
-        roles.declare(further_roles, path)
+    for key, declare in (("benchmarks", catalogue.declare), ("roles", roles.declare)):
+        if (entries := document.pop(key, None)) is not None:
+            declare(entries, path)
     return {**methods(), **(_new_methods(document, path, methods()) if document else {})}
 
 
