@@ -122,11 +122,6 @@ class MethodEntry(Declaration):
         return [variant(name, value) for name, values in self.sweep.items() for value in values]
 
 
-class _RawEntry(Declaration, extra="allow"):
-    extends: str = ""
-    config: Mapping[str, Any] = {}
-
-
 @cache
 def methods(extra: str | None = None) -> Mapping[str, MethodEntry]:
     """Load all methods by key: the paper's methods, further methods, then methods of a preset's ``extra`` file.
@@ -158,7 +153,7 @@ def methods(extra: str | None = None) -> Mapping[str, MethodEntry]:
 
 
 def _new_methods(document: Any, path: Path, known: Mapping[str, MethodEntry]) -> dict[str, MethodEntry]:
-    raw = check(document, dict[str, _RawEntry], path)
+    raw = check(document, dict[str, dict[str, Any]], path)
     entries = check_entries(_extended(raw, known, path), MethodEntry, path)
     new = {each.key: each for entry in entries.values() for each in (entry, *entry.variants)}
     if clashes := known.keys() & new:
@@ -176,15 +171,17 @@ def _new_methods(document: Any, path: Path, known: Mapping[str, MethodEntry]) ->
     return new
 
 
-def _extended(raw: Mapping[str, _RawEntry], shared: Mapping[str, MethodEntry], path: Path) -> dict[str, Any]:
+def _extended(raw: Mapping[str, dict[str, Any]], shared: Mapping[str, MethodEntry], path: Path) -> dict[str, Any]:
     """Resolve ``extends``: an entry inherits all fields except title and sweep."""
     whole = {key: entry.model_dump(exclude={"key", *_OWN}, exclude_unset=True) for key, entry in shared.items()}
-    for key, entry in sorted(raw.items(), key=lambda pair: "extends" in pair[1].model_fields_set):
+    for key, entry in sorted(raw.items(), key=lambda pair: "extends" in pair[1]):
         base: dict[str, Any] = {}
-        if "extends" in entry.model_fields_set:
-            check_names("base method", [entry.extends], whole, f"{path}; `extends` must come after its base")
-            base = {name: value for name, value in whole[entry.extends].items() if name not in _OWN}
-        whole[key] = {**base, **(entry.model_extra or {}), "config": {**base.get("config", {}), **entry.config}}
+        if "extends" in entry:
+            check_names("base method", [str(entry["extends"])], whole, f"{path}; `extends` must come after its base")
+            base = {name: value for name, value in whole[entry["extends"]].items() if name not in _OWN}
+        own = check(entry.get("config", {}), dict[str, Any], f"{path}: {key}.config")
+        inherited = {**base, **entry, "config": {**base.get("config", {}), **own}}
+        whole[key] = {name: value for name, value in inherited.items() if name != "extends"}
     return {key: whole[key] for key in raw}
 
 
