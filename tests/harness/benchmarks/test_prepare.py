@@ -205,6 +205,7 @@ def test_the_hub_is_asked_for_the_pinned_revision(monkeypatch: pytest.MonkeyPatc
     ("name", "change", "message"),
     [
         ("items.jsonl", lambda text: text[: text.rindex(b"{")], r"items\.jsonl does not hold the questions.*again"),
+        ("items.jsonl", lambda text: text.replace(b'"gold":"', b'"gold":"1', 1), "another checksum"),
         ("manifest.json", lambda text: text.replace(b'"test": [', b'"test": ["stranger",'), "does not hold"),
         ("manifest.json", lambda text: None, "make it with `snakemake --cores all"),
     ],

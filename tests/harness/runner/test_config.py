@@ -7,7 +7,6 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-import orjson
 import pytest
 import yaml
 from hypothesis import given
@@ -16,7 +15,7 @@ from hypothesis import strategies as st
 from analysis.published import load
 from harness.benchmarks import catalogue
 from harness.errors import UserError
-from harness.files import ROOT
+from harness.files import ROOT, digest
 from harness.llm import backbones
 from harness.llm.backbones import ABOUT
 from harness.llm.endpoints import ENDPOINTS
@@ -214,7 +213,7 @@ def test_the_identity_of_a_cell_holds_what_can_change_it_and_nothing_else(folder
     assert all(of_cell(COT, **overrides) == of_cell(COT) for overrides in passing)
     assert all(of_cell(GMR, **overrides) != of_cell(GMR) for overrides in of_training)
     # The order of the pool counts.
-    assert len({orjson.dumps(of_cell(GMR, backbones=pool)) for pool in (both, both[::-1])}) == 2
+    assert len({digest(of_cell(GMR, backbones=pool)) for pool in (both, both[::-1])}) == 2
     learned, answered = of_cell(GMR), of_cell(COT)
     edit(folder, "encoder.yaml", max_tokens=128)
     assert (of_cell(GMR) == learned, of_cell(COT) == answered) == (False, True)
@@ -274,8 +273,9 @@ def test_methods_take_the_backbones_that_the_preset_has() -> None:
     for cell in with_pool(large=["other"], benchmarks=["math"], methods=["single", "cot", "gmr"]).cells():
         rows.setdefault(cell.method, []).append(cell.backbone)
     assert rows == {"single": ["mine", "other"], "cot": ["other"], "gmr": [POOL]}
-    everyone = with_pool(benchmarks=["math"], methods=["cot"]).cells()
-    assert [cell.backbone for cell in everyone] == ["mine", "other"], "without large ones all are"
+    everyone = with_pool(benchmarks=["math"], methods=["cot", "gmr"], seeds=[3, 4]).cells()
+    # Without large ones all are. A method that does not learn has one seed.
+    assert [(cell.backbone, cell.seed) for cell in everyone] == [("mine", 0), ("other", 0), (POOL, 3), (POOL, 4)]
     mixed = with_pool("mine", backbones=["qwen-2.5-32B", "mine"])
     assert list(mixed.cell(Cell("gmr", "math", POOL, 0)).backbones) == ["qwen-2.5-32B", "mine"]
 
