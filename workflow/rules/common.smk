@@ -74,10 +74,6 @@ def config_of(wildcards):
     return run_of(wildcards.preset).cell(Cell(*names, int(wildcards.seed)))
 
 
-def names_of(kind):
-    return one_of(key for key, entry in ARTEFACTS.items() if entry.kind == kind)
-
-
 def link_target(wildcards):
     """Return the artefact of the preset. Raises UserError if reports/NAME is a file: only links are replaced."""
     target = layout.report(config["preset"], wildcards.name)

@@ -17,7 +17,7 @@ for kind, endings in registry.ENDINGS.items():
         log:
             "results/{preset}/logs/{name}.log",
         wildcard_constraints:
-            name=names_of(kind),
+            name=one_of(key for key, entry in ARTEFACTS.items() if entry.kind == kind),
         conda:
             "../envs/jobs.yml"
         shell:
