@@ -1,6 +1,7 @@
 """Enumerations: the calls of every first step, which include all calls of a single-step router."""
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -87,6 +88,19 @@ def test_routers_of_two_steps_ask_nothing_that_the_enumeration_has_not() -> None
     assert alike.eq(1).all()
     assert part["correct"].isna().all()
     assert nodes["correct"].notna().all()
+
+
+@pytest.mark.usefixtures("_questions")
+def test_a_question_that_shows_no_example_cannot_fail() -> None:
+    planned = plan(resolve("smoke", SMALL), Cell("gmr_two_steps", "humaneval", POOL, 0))
+    bare = [replace(item, code=item.code and replace(item.code, visible=())) for item in planned.questions.test]
+    planned = replace(planned, questions=replace(planned.questions, test=bare))
+    asyncio.run(enumerate_steps(planned, Selection(only="failed")))
+    nodes = pq.read_table(layout.tree("smoke", "humaneval") / "nodes.parquet").to_pandas()
+    of_test = nodes[nodes["split"] == "test"]
+    assert of_test["step1_passes"].isna().all()
+    assert of_test["step2_backbone"].isna().all()
+    assert nodes["step2_backbone"].notna().any(), "a training question fails"
 
 
 @pytest.mark.parametrize(
