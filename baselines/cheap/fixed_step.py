@@ -2,7 +2,7 @@
 
 from gmr.config import Config
 from gmr.paths import stored_paths
-from harness.method import Answered, Context, Decision, Item
+from harness.method import Context, Decision, Item
 from harness.runner.setting import Setting
 from harness.training.loop import OptionScores
 
@@ -15,10 +15,6 @@ class FixedStep(OptionScores):
     def __init__(self, setting: Setting, config: Config) -> None:
         self._paths = stored_paths(config, setting)
         super().__init__(self._paths, setting.max_epochs, self._paths)
-
-    def utility(self, answered: Answered) -> float:
-        """1 if correct, else 0. Cost does not count."""
-        return float(answered.verdict.correct)
 
     async def solve(self, item: Item, context: Context) -> str:
         context.decide(Decision(1, "step", 0, self.best, len(self.pool), 0.0))

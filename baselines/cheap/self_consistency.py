@@ -6,7 +6,7 @@ from pydantic import PositiveFloat
 
 from harness.agents.prompts import question_prompt
 from harness.files import Declaration
-from harness.method import Answered, CallSpec, Context, Item
+from harness.method import CallSpec, Context, Item
 from harness.runner.setting import Setting
 from harness.training.loop import OptionScores
 
@@ -23,10 +23,6 @@ class SelfConsistency(OptionScores):
     def __init__(self, setting: Setting, config: Config) -> None:
         super().__init__(setting.pool, setting.max_epochs)
         self._backbones, self._target, self._temperature = setting.pool, setting.target.cost, config.temperature
-
-    def utility(self, answered: Answered) -> float:
-        """1 if correct, else 0. Cost does not count."""
-        return float(answered.verdict.correct)
 
     async def solve(self, item: Item, context: Context) -> str:
         """Sample until the target cost is spent (at least once), then vote.

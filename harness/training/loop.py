@@ -167,6 +167,10 @@ class OptionScores:
         order = np.lexsort((self.costs.sum(axis=0), -self.correct.sum(axis=0)))
         return self.pool[order[0]]
 
+    def utility(self, answered: Answered) -> float:
+        """1 if correct, else 0. Cost does not count."""
+        return float(answered.verdict.correct)
+
     async def fit(self, training: Training) -> Learned:
         if self._max_epochs == 0:
             tensors = {"embeddings": self.embeddings, "correct": self.correct, "costs": self.costs}
