@@ -40,6 +40,7 @@ def test_a_cell_meets_the_mean_cost_of_a_finished_one_and_says_so() -> None:
     assert run["matched"] == {"method": "gmr", "cost": fmean(items["cost_steps"]), "depth": fmean(items["depth"])}
     calls = pq.read_table(planned.folder / "calls.parquet").to_pylist()
     assert {(call["purpose"], call["step"]) for call in calls} == {("solve", 1)}
+    assert plan(smoke(), Cell("full_history", "gsm_hard", "pool", 0)).setting.seed == 100
     (layout.cell("smoke", GMR) / "run.json").unlink()
     with pytest.raises(UserError, match=r"cost or depth of gmr gsm_hard pool seed 0, .*`snakemake .*/run\.json "):
         plan(smoke(), planned.cell)
