@@ -11,7 +11,6 @@ import yaml
 from harness.files import ROOT
 from tests.planning import copied_suite
 
-METHOD = "my_router"
 _FRAGMENT = re.compile(r"```yaml\n# (\S+/\S+)\n(.*?)```", re.DOTALL)
 
 
@@ -41,9 +40,9 @@ def suite(folder: Path, *sections: str) -> Path:
     copied_suite(folder)
     (folder / "my").mkdir()
     # What `gmr new method` makes, and the preset that the page on models of one's own shows.
-    for name, template in ((METHOD, "logistic_router.py"), ("drawn", "random_router.py")):
+    for name, template in (("my_router", "logistic_router.py"), ("drawn", "random_router.py")):
         shutil.copy(ROOT / "baselines" / "cheap" / template, folder / "my" / f"{name}.py")
-        entry = {"module": name, "title": name, "rows": "pool", "trained": name == METHOD}
+        entry = {"module": name, "title": name, "rows": "pool", "trained": name == "my_router"}
         add(folder, "my/methods.yaml", {name: entry})
     page = (ROOT / "docs" / "own-models.md").read_text(encoding="utf-8")
     (folder / "config" / "presets" / "mine.yaml").write_text(page.split("```yaml\n")[1].split("```")[0])
