@@ -71,7 +71,11 @@ def _finished(
     cells = [layout.Cell(method, benchmark, row, seed) for row in rows]
     paths = [layout.cell(run.name, cell) / "run.json" for cell in cells if run.cell(cell)]
     if not any(path.exists() for path in paths):
-        raise UserError(f"{cells[0]} of preset {run.name} is not finished", making_with(run, paths[0]))
+        found = {path.parts[1] for path in layout.RESULTS.glob(f"*/cells/{method}/{benchmark}/*/seed*/run.json")}
+        cure = making_with(run, paths[0])
+        if others := sorted(found - {run.name}):
+            cure = f"add `--preset {others[0]}`, which has it, or {cure}"
+        raise UserError(f"{cells[0]} of preset {run.name} is not finished", cure)
     return [read(path.parent) for path in paths if path.exists()]
 
 
