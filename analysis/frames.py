@@ -141,7 +141,7 @@ class Results:
 
     @cached_property
     def reference(self) -> tuple[str, str]:
-        """Return the row that is compared with all others: a method on its most expensive backbone.
+        """Return the row that is compared with all others: a method on its dearest backbone (ties: the most accurate).
 
         The method is the preset's ``reference``, else the user's last own method, else GMR, else Single LLM, else the
         last row.
@@ -151,7 +151,9 @@ class Results:
         usual = [self.chosen, *(name for name in reversed(known) if name in self.own), "gmr", SINGLE, known[-1]]
         method = next(name for name in usual if name in known)
         prices = {key: of.get("prices", [0]) for cell in self.cells for key, of in cell.run.backbones.items()}
-        worth = {row: (row in self.ran.index, prices.get(row[1], [0])[-1]) for row in rows if row[0] == method}
+        right = self.measured["measured"].groupby(level=KEY[:2]).mean()
+        worth = {row: (row in self.ran.index, prices.get(row[1], [0])[-1], right.get(row, 0)) for row in rows}
+        worth = {row: value for row, value in worth.items() if row[0] == method}
         return max(worth, key=lambda row: worth[row])
 
     @cached_property

@@ -107,7 +107,8 @@ def _records(results: Results, benchmark: str) -> Iterator[dict[str, Any]]:
         return np.where([tests[split] for split in splits], [100 * right, cost], math.nan)
 
     reference, singles = (*results.reference, benchmark), [key for key in run if key[0] == SINGLE]
-    has_mix = bounds.of_pool(results, benchmark) is not None
+    pool = bounds.of_pool(results, benchmark)
+    has_mix = pool is not None and bool(pool.cost.any())
     for key in (key for row in results.ran.index if (key := (*row, benchmark)) in run):
         splits = sorted(tests.keys() & learned.get(key, tests).keys() & learned.get(reference, tests).keys())
         if not splits:

@@ -252,6 +252,9 @@ def test_the_reference_is_that_of_the_preset_else_ones_own_else_gmr_else_the_dea
     assert named(gmr, mine, *singles, last) == "The my_last (LLM Pool)"
     assert named(*singles, gmr) == "GMR (LLM Pool)"
     assert named(*singles, write_cell("masrouter", "pool", backbones=priced)) == "Single LLM (large)"
+    free = {key: {"model": key, "parameters_b": 1} for key in ("first", "second")}
+    equal = [write_cell("single", key, backbones={key: free[key]}, correct=[key == "second"] * 4) for key in free]
+    assert named(*equal) == named(*reversed(equal)) == "Single LLM (second)", "without prices the most accurate"
     assert resolve("smoke", {"reference": "cot"}).reference == "cot"
     with pytest.raises(UserError, match="unknown method 'gmrr'; did you mean 'gmr'"):
         resolve("smoke", {"reference": "gmrr"})
