@@ -66,6 +66,7 @@ async def test_routers_of_preset_recorded_ask_nobody_and_have_the_verdicts_of_si
         cell = plan(preset, Cell(method, "humaneval", row, 0))
         run = await cells.run(cell)
         assert run["replies"]["asked"] == 0
+        assert any("Q4_K - Medium weights, as reported by its server" in note for note in run["notes"])
         items[row if method == "single" else method] = pd.read_parquet(cell.folder / "items.parquet")
         calls[method] = pd.read_parquet(cell.folder / "calls.parquet")
     for method in preset.methods[1:]:
