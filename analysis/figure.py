@@ -43,7 +43,7 @@ _LOOKS: Mapping[str, tuple[str, str]] = {
     "gmr": (VERMILION, "*"),
 }
 # Colours (Tol, 2021) and markers of the user's own methods, and markers of other variants.
-_OWN = (("#882255", "p"), ("#999933", "8"), ("#332288", "H"))
+_OWN = (("#882255", "p"), ("#999933", "8"), ("#332288", "H"), ("#44AA99", (3, 0, 0)), ("#AA4499", (4, 1, 0)))
 _OTHER_MARKERS: tuple[Any, ...] = ("h", "v", (4, 1, 45), (6, 1, 0), (8, 1, 0))
 #: Edge of a marker, so that pale markers are visible on white.
 EDGE: Mapping[str, Any] = {"markeredgecolor": "black", "markeredgewidth": 0.5}
@@ -52,7 +52,7 @@ EDGE: Mapping[str, Any] = {"markeredgecolor": "black", "markeredgewidth": 0.5}
 def looks(methods: Sequence[str], own: Sequence[str] = ()) -> dict[str, tuple[str, Any]]:
     """Return colour and marker by method.
 
-    A variant has its base's colour. Up to three methods of the user have their own colour and marker.
+    A variant has its base's colour. Up to five methods of the user have their own colour and marker.
     """
     looks: dict[str, tuple[str, Any]] = dict(_LOOKS)
     for number, method in enumerate(name for name in methods if name not in (*_LOOKS, *own)):

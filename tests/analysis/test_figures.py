@@ -56,15 +56,16 @@ def test_every_format_says_whether_it_is_simulated(simulated: bool, tmp_path: Pa
 
 
 def test_no_two_methods_look_alike_and_a_variant_has_the_colour_of_its_base() -> None:
-    others = ["gmr_lambda_10", "gmr_lambda_50", "length_router"]
-    looks = drawing.looks(others, ["length_router"])
+    mine = [f"router_{number}" for number in range(5)]
+    others = ["gmr_lambda_10", "gmr_lambda_50", *mine]
+    looks = drawing.looks(others, mine)
     assert len(set(looks.values())) == 10 + len(others)
     main = ("single", "cot", "complex_cot", "macnet_chain", "aflow", "puppeteer", "masrouter", "gmr")
     # The palette of eight is one that colour-blind readers tell apart.
     assert {looks[method][0] for method in main} == set(drawing.OKABE_ITO)
     assert looks["gmr_lambda_10"][0] == looks["gmr"][0]
-    [own] = {looks["length_router"]}
-    assert not any(part in look for name, look in looks.items() if name != "length_router" for part in own)
+    for own in mine:
+        assert not any(part in look for name, look in looks.items() if name != own for part in looks[own]), own
 
 
 def files(module: str, folders: Iterable[Path]) -> bytes:
