@@ -95,7 +95,10 @@ def _notes(plan: Plan, served: Mapping[str, Served]) -> list[str]:
             (bool(backbone.extra_body), f"{key}: {orjson.dumps(backbone.extra_body).decode()} sent with each call"),
         ]
     has_changed = "earlier" in orjson.loads((plan.folder / SERVERS).read_bytes())
-    has_prices = any(backbone.price for backbone in backbones) and "costs of its file" not in plan.benchmark.notes
+    # A table of outcomes has costs of its own or, if its pool is free, none.
+    is_free = not any(backbone.price_in or backbone.price_out for backbone in backbones)
+    has_no_prices = plan.benchmark.names_models and (is_free or "costs of its file" in plan.benchmark.notes)
+    has_prices = any(backbone.price for backbone in backbones) and not has_no_prices
     merged = [backbone.key for backbone in backbones if backbone.system == "merge"]
     scales = {str(model.details.get("length_scale", 1)) for model in served.values()}
     notes += [

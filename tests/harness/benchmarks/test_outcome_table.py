@@ -64,6 +64,13 @@ def test_verdicts_costs_and_replies_are_those_of_the_file(table: pd.DataFrame, e
     assert [shown[id_] for id_ in items.index] == known["text"].tolist()
 
 
+def test_a_table_without_costs_is_not_said_to_have_those_of_the_pool(table: pd.DataFrame) -> None:
+    table.drop(columns="cost").to_parquet("free.parquet")
+    notes = read(run("free.parquet", "single", "m0")).run.notes
+    assert any(note.startswith("no costs in its file") for note in notes)
+    assert not any("at the prices" in note for note in notes)
+
+
 def test_whoever_names_a_model_without_asking_it_is_wrong(table: pd.DataFrame) -> None:
     table.to_parquet("unasked.parquet")
     opened(Path("unasked.parquet").absolute())
