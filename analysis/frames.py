@@ -152,9 +152,8 @@ class Results:
         method = next(name for name in usual if name in known)
         prices = {key: of.get("prices", [0]) for cell in self.cells for key, of in cell.run.backbones.items()}
         right = self.measured["measured"].groupby(level=KEY[:2]).mean()
-        worth = {row: (row in self.ran.index, prices.get(row[1], [0])[-1], right.get(row, 0)) for row in rows}
-        worth = {row: value for row, value in worth.items() if row[0] == method}
-        return max(worth, key=lambda row: worth[row])
+        of_method = [row for row in rows if row[0] == method]
+        return max(of_method, key=lambda row: (row in self.ran.index, prices.get(row[1], [0])[-1], right.get(row, 0)))
 
     @cached_property
     def ran(self) -> pd.DataFrame:
