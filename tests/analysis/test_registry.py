@@ -34,8 +34,8 @@ def test_tables_of_training_are_of_all_that_learn_and_bounds_of_ones_own_methods
     assert learned == {"knn_router", "mine"}
     assert "mine" in {cell.method for cell in artefact("router_bounds").cells_of(resolve("smoke", run))}
     untrained = resolve("smoke", {"methods": ["single"]})
-    with pytest.raises(UserError, match="training_budget cannot be made of preset smoke, which has no method that l"):
-        artefact("training_budget").check(untrained)
+    with pytest.raises(UserError, match="training_curves cannot be made of preset smoke, which has no method that l"):
+        artefact("training_curves").check(untrained)
 
 
 @pytest.mark.parametrize("name", ["main_table", "pareto_he"])

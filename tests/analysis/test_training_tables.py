@@ -1,24 +1,20 @@
-"""Tables about training: spread over seeds, budgets, gates with intervals, halting."""
+"""Tables about training: spread over seeds, gates with intervals, halting."""
 
 import math
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pytest
 
-from analysis.beyond.training_budget import BUDGET
 from analysis.exhibit import NOT_RUN, Entry, signed
 from analysis.paper.halting_training import HALTING, NONE
 from analysis.published import load
 from analysis.statistics import Ratio, estimates, mean_of, wilson
 from harness.errors import UserError
-from harness.runner.results import TRAINING_TABLES
 from tests.analysis.by_hand import crossed
-from tests.analysis.cells import table, title, trajectory, verdicts
+from tests.analysis.cells import trajectory, verdicts
 from tests.analysis.reading import Read as Table
-from tests.analysis.reading import gate_behaviour, halting_training, seed_variance, training_budget
+from tests.analysis.reading import gate_behaviour, halting_training, seed_variance
 
 # Right answers of 50, by benchmark and seed.
 RIGHT = {"math": (20, 30, 40), "gsm_hard": (10, 11, 15), "mbpp": (25, 25, 25)}
@@ -119,45 +115,6 @@ def test_depth_and_steps_beside_what_was_published(make: Any) -> None:
     assert (depth.text, depth.below) == ("4.50", "sd 2.12; seed 0: 3.00")
     assert table.rows[2].entries[1].text == "1.00", "only seed 1 has both"
     assert table.records[0]["by_seed"] == "3 6"
-
-
-def trained(folder: Path, epochs: int = 2, asked: int = 0, cost: float = 0.5) -> Path:
-    """Give a cell the calls of a training: two an attempt, and some an epoch that are no attempt."""
-    blank = {field.name: "" if pa.types.is_string(field.type) else 0 for field in TRAINING_TABLES["training_calls"]}
-    blank |= {"is_step": True, "error": None, "prompt_tokens": 100, "completion_tokens": 10, "cost": cost}
-    rows = [
-        {**blank, "epoch": epoch, "item_id": f"train-{question}", "rollout": rollout}
-        for epoch in range(1, epochs + 1)
-        for question in range(3)
-        for rollout in range(2)
-        for _ in range(2)
-    ]
-    rows += [{**blank, "epoch": epoch, "item_id": "optimizer"} for epoch in range(1, epochs + 1) for _ in range(asked)]
-    table(folder, "training_calls", rows, TRAINING_TABLES["training_calls"])
-    return folder
-
-
-def made(make: Any, method: str, seed: int = 0, **changes: Any) -> Path:
-    """Return a cell after two epochs of one update, each on two attempts at three questions."""
-    return trained(make(method, seed, updates=[{"trajectories": 6.0}] * 2, per_epoch=1, n_train=3, **changes))
-
-
-def test_budgets_side_by_side_are_means_over_trainings_and_zero_without_any(make: Any) -> None:
-    expected = {"gmr": (24, 12), "aflow": (26, 13), "masrouter": (24, 48)}
-    table = training_budget(
-        made(make, "gmr"),
-        # Calls of an optimizer are charged and are no questions.
-        trained(made(make, "aflow", backbone="qwen-2.5-14B"), asked=1),
-        *(trained(made(make, "masrouter", seed), cost=1.0 + seed) for seed in (0, 1, 2)),
-        trained(make("gmr_greedy"), epochs=0),
-        make("single", backbone="qwen-2.5-14B"),
-    )
-    for method, (calls, cost) in expected.items():
-        used = [float(table.record(method=method)[name]) for name in BUDGET]
-        assert used == [3, 2, 12, 2, calls, calls * 110, cost]
-    assert {table.record(method="gmr_greedy")[name] for name in BUDGET} == {"0"}
-    assert len(table.rows) == 4
-    assert table.entry("Training", "Tokens (1e3)", title("gmr")).text == "3"
 
 
 # Question 0 stores at steps 0 and 1, question 1 at step 1 only, question 2 never, question 3 at its only step.

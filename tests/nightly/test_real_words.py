@@ -55,7 +55,7 @@ KEYS = {
     "max_error_share": 0.5,
 }
 SETTINGS = [f"{key}={json.dumps(value) if key != 'preset' else value}" for key, value in KEYS.items()]
-REPORTS = [f"reports/open_tree/{name}.md" for name in ("main_table", "costs", "training_budget")]
+REPORTS = [f"reports/open_tree/{name}.md" for name in ("main_table", "costs")]
 LARGEST_BUNDLE = 1_000_000
 
 
