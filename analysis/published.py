@@ -88,13 +88,11 @@ class Published(Declaration):
         match name:
             case "main":
                 numbers = {
-                    (row.method, row.backbone, benchmark): {"accuracy": value}
+                    (row.method, row.backbone, benchmark): {"accuracy": accuracy.percent}
                     for row in self.rows
-                    for benchmark, value in {
-                        **{key: accuracy.percent for key, accuracy in row.accuracies.items()},
-                        AVERAGE: row.average,
-                    }.items()
+                    for benchmark, accuracy in row.accuracies.items()
                 }
+                numbers |= {(row.method, row.backbone, AVERAGE): {"accuracy": row.average} for row in self.rows}
             case "costs":
                 numbers = {
                     (row.method, row.backbone, benchmark): {"accuracy": row.accuracy, "cost": row.cost}

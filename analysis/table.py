@@ -25,11 +25,12 @@ class Table(Exhibit):
     """A table as printed: ``shown`` has one :class:`Entry` per cell; ``notes`` are printed below the table."""
 
     summary: tuple[str, ...] = ()  # sentences above the table, which the page then folds
+    has_latex: bool = True
     shown: pd.DataFrame  # index: section (a rule between two), labels; columns: heading, smaller line below it, title
 
     def contents(self) -> Mapping[str, str]:
         files = {"csv": exhibit.csv(self.frame, self.warning), "md": markdown(self), "html": html(self)}
-        return {"tex": latex(self, self.shown), **files}
+        return {"tex": latex(self, self.shown), **files} if self.has_latex else files
 
 
 def labels_of(rows: Iterable[tuple[str, ...]], heads: Sequence[str]) -> pd.MultiIndex:

@@ -180,13 +180,13 @@ def test_the_paper_alone() -> None:
     text = report.contents()["md"]
     assert all(f"; {md_escape(one.key)})" in text for one in CLAIMS)
     assert SIMULATED_WARNING not in text
-    assert {told.verdict for told in report.judged} == {"not run"}
+    assert {*report.frame["verdict"]} == {"not run"}
 
 
 def test_a_simulated_run_is_not_judged(write_cell: Any) -> None:
     report = build(source([write_cell(*row, "gsm_hard", simulated=True) for row in ROWS]))
     assert SIMULATED_WARNING in report.contents()["md"].partition("\n")[0]
-    assert {told.verdict for told in report.judged} == {"not judged: simulated"}
+    assert {*report.frame["verdict"]} == {"not judged: simulated"}
     assert report.frame[["measured", "low", "agrees_with_published", "cells"]].isna().all(axis=None)
 
 
@@ -199,7 +199,7 @@ def test_other_models_than_the_paper_s_are_named_and_decide_nothing(write_cell: 
         asked = pool if backbone == "pool" else {backbone: pool[backbone]}
         cells.append(write_cell(method, backbone, correct=[False] * 40, backbones=asked))
     report = build(source(cells), SOME)
-    assert {told.verdict for told in report.judged} == {"not judged: other models"}
+    assert {*report.frame["verdict"]} == {"not judged: other models"}
     assert set(report.frame["outcome"]) <= {"undecided", "absent"}
     assert report.frame["measured"].notna().any()
     assert report.frame["agrees_with_published"].isna().all()
@@ -233,7 +233,7 @@ def test_costs_are_the_paper_s_and_those_of_all_calls_are_said(write_cell: Any) 
 
 def test_the_seeds_of_a_row_are_those_of_the_preset() -> None:
     seeds = seeds_of(resolve("embedded", {"seeds": [0, 1]}))
-    assert (seeds["gmr", "pool"], seeds["cot", "qwen-2.5-32B"]) == ([0, 1], [0])
+    assert (seeds["gmr", "pool"], seeds["cot", "qwen-2.5-32B"]) == ((0, 1), (0,))
     small = run_of(
         {("gmr", "pool", "mbpp", 0): [True] * 9}, seeds_of(resolve("embedded", {"backbones": ["qwen-2.5-14B"]}))
     )

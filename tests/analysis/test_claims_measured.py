@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy.stats import spearmanr, t
+from scipy.stats import t
 from statsmodels.stats.proportion import proportion_confint
 
 from analysis.finished_cells import read, read_all
@@ -96,7 +96,7 @@ def test_which_seeds_a_statement_reads() -> None:
     lost = found(run, than="gmr_no_halting")
     assert (lost["measured"], lost["cells"]) == (pytest.approx(10), "gmr/mbpp/pool/0 gmr_no_halting/mbpp/pool/0")
     assert found(run, "seed_mean")["seeds"] == "0 1 2"
-    assert found(run, "seconds")["missing"] == ["seconds of gmr pool on mbpp"]
+    assert "no value" in found(run, "seconds")["reason"]
 
 
 def test_gates_calls_and_seconds(make: Any) -> None:
@@ -119,38 +119,20 @@ def singles(wrong: np.ndarray) -> dict[Any, Any]:
     return {(*row, "mbpp", 0): number >= wrong for number, row in enumerate(SINGLE_CALLS)}
 
 
-def test_depth_by_difficulty_against_scipy(rng: np.random.Generator) -> None:
-    wrong, right = rng.integers(0, 10, 80), [True] * 80
-    depths = {(*GMR, "mbpp", seed): np.clip(wrong // 2 + rng.integers(0, 3, 80), 1, 6) for seed in range(3)}
-    cells = singles(wrong) | dict.fromkeys(depths, right)
-    by_seed = [spearmanr(wrong, depth).statistic for depth in depths.values()]
-    assert found(run_of(cells, depth=depths), "depth_by_difficulty")["measured"] == pytest.approx(np.mean(by_seed))
-    # Of one seed, about two standard errors of a bootstrap over the questions either way.
-    once = singles(wrong) | {(*GMR, "mbpp", 0): right}
-    single = found(run_of(once, depth=depths), "depth_by_difficulty")
-    by_hand = [
-        spearmanr(wrong[one], depths[*GMR, "mbpp", 0][one]).statistic for one in rng.integers(80, size=(500, 80))
-    ]
-    assert (single["high"] - single["low"]) / 4 == pytest.approx(np.std(by_hand), rel=0.25)
-    lacking = run_of(dict(list(once.items())[1:-1]), {GMR: (0,), **dict.fromkeys(SINGLE_CALLS, (0,))})
-    missing = ["gmr pool on mbpp, seed 0", "single llama-3.2-3B on mbpp, seed 0"]
-    assert found(lacking, "depth_by_difficulty")["missing"] == missing
-    for depth, value in ((wrong, 1), (9 - wrong, -1), (4, 0)):
-        run = run_of(once, depth={(*GMR, "mbpp", 0): depth})
-        assert found(run, "depth_by_difficulty")["measured"] == pytest.approx(value)
-
-
-def test_hard_questions_are_those_that_half_of_the_single_calls_get_wrong(rng: np.random.Generator) -> None:
-    wrong = rng.integers(0, 10, 80)
-    ours, theirs = rng.random((2, 80)) < [[0.7], [0.4]]
-    record = found(run_of(singles(wrong) | pair(ours, theirs)), "hard_accuracy", "masrouter")
-    apart = 100 * (ours.astype(float) - theirs)[2 * wrong >= 9]
-    assert record["measured"] == pytest.approx(np.mean(apart))
-    # Leaving a hard question out moves the mean by as much; another has no part in it.
-    moves = (apart - np.mean(apart)) / (len(apart) - 1)
+def test_steps_of_hard_questions_which_half_of_the_single_calls_get_wrong(rng: np.random.Generator) -> None:
+    wrong, depths = rng.integers(0, 10, 80), rng.integers(1, 7, 80)
+    run = run_of(singles(wrong) | {(*GMR, "mbpp", 0): [True] * 80}, depth={(*GMR, "mbpp", 0): depths})
+    record = found(run, "depth_hard", "gmr", than_measure="depth_easy")
+    hard, means = 2 * wrong >= 9, [depths[2 * wrong >= 9].mean(), depths[2 * wrong < 9].mean()]
+    assert record["measured"] == pytest.approx(means[0] - means[1])
+    # Leaving a question out moves the mean of its own group.
+    moves = np.where(hard, (depths - means[0]) / (hard.sum() - 1), (means[1] - depths) / (80 - hard.sum() - 1))
     degrees = np.sum(moves**2) ** 2 / np.sum(moves**4) - 1
     reach = t.ppf(0.975, degrees) * math.sqrt(79 / 80 * np.sum(moves**2))
-    assert (record["low"], record["high"]) == pytest.approx((np.mean(apart) - reach, np.mean(apart) + reach))
+    assert (record["low"], record["high"]) == pytest.approx((means[0] - means[1] - reach, means[0] - means[1] + reach))
+    lacking = run_of(dict(list(singles(wrong).items())[1:]), {GMR: (0,), **dict.fromkeys(SINGLE_CALLS, (0,))})
+    missing = ["gmr pool on mbpp, seed 0", "single llama-3.2-3B on mbpp, seed 0"]
+    assert found(lacking, "depth_hard")["missing"] == missing
 
 
 def test_prompts_and_backbones_of_steps(make: Any, rng: np.random.Generator) -> None:

@@ -108,8 +108,7 @@ def _in_run(part: Part, comparison: Comparison, run: Run, tails: Sequence[float]
     """Measure a comparison in a run, and judge it."""
     if not run.cells:
         return {"outcome": ABSENT, "missing": ("any cell",)}
-    published = (comparison.published() or [None])[0] if part.stated is None else part.stated
-    record = compare(run, comparison, tails, published if is_judged else None)
+    record = compare(run, comparison, tails, part.stated if is_judged else None)
     if "missing" in record:
         return record | {"outcome": ABSENT}
     record["confidence"] = round(100 * (1 - 2 * tails[0]), 2)

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
-from scipy.stats import spearmanr
 
 from analysis.finished_cells import TRAINING, FinishedCell, updates
 from analysis.frames import Key
@@ -17,7 +16,6 @@ from analysis.paper import traces
 from analysis.paper.claims.statements import LARGE, MEASURES, PAPER, POINTS, ROWS, SHARE, Comparison, Row
 from analysis.paper.hw_cost import pflops, seconds
 from analysis.provenance import identity
-from analysis.registry import Selection
 from analysis.statistics import Array, Jackknife, Ratio, leave_one_out, mean_of
 from harness.llm import backbones
 from harness.llm.request import Served
@@ -31,9 +29,7 @@ ENDS = ("low", "high", "corrected_low", "corrected_high")
 _SEEDS = (0, 1, 2)
 _ENTROPIES = ["entropy_write", "entropy_retrieval"]
 _OF_CELLS = ("seconds", "training_steps", *_ENTROPIES)
-_BY_DIFFICULTY = ("depth_by_difficulty", "hard_accuracy")
-# A question is hard if at least this percentage of the single-call rows gets it wrong.
-_HARD = 50
+_BY_DIFFICULTY = ("depth_hard", "depth_easy")
 # Measures that are ratios, by the function that reads them.
 _RATIOS: Mapping[Callable[[FinishedCell], Mapping[str, Ratio]], tuple[str, ...]] = {
     cache(traces.of_calls): ("later_prompt", f"calls_{LARGE}"),
@@ -42,7 +38,7 @@ _RATIOS: Mapping[Callable[[FinishedCell], Mapping[str, Ratio]], tuple[str, ...]]
 }
 # Measures with a value per question, in addition to accuracies. Those not listed are columns of the items.
 _VALUES: Mapping[str, Callable[[FinishedCell], ArrayLike]] = {
-    "depth_by_difficulty": lambda cell: cell.items["depth"],
+    **dict.fromkeys(_BY_DIFFICULTY, lambda cell: cell.items["depth"]),
     "six_steps": lambda cell: 100.0 * (cell.items["depth"] == 6),
     "flops": pflops,
 }
@@ -63,28 +59,28 @@ class Run:
 
 def seeds_of(preset: run.Run) -> dict[Row, Sequence[int]]:
     """Return the seeds of each row of a preset."""
-    cells = Selection(methods=tuple(config.methods())).cells(preset)
-    rows = dict.fromkeys((cell.method, cell.backbone) for cell in cells)
-    return {row: sorted({cell.seed for cell in cells if (cell.method, cell.backbone) == row}) for row in rows}
+    rows = ((entry, row) for entry in preset.entries.values() for row in preset.rows(entry))
+    return {(entry.key, row): preset.seeds_of(entry) for entry, row in rows}
 
 
 class Measurement(NamedTuple):
     """A measure of a row on a benchmark."""
 
+    benchmark: str = ""
     whole: Array = np.empty(0)  # one value per training
-    without: Array = np.empty((0, 0))  # without each question, shape (trainings, questions); empty for those of cells
+    without: Array = np.empty((0, 0))  # without each question, shape (trainings, questions)
     groups: Sequence[Group] = ()  # groups that were read, starting with that of the row
     missing: Sequence[str] = ()  # descriptions of cells that were not run
 
 
-def compare(run: Run, comparison: Comparison, tails: Sequence[float] = (), printed: float | None = None) -> Record:
+def compare(run: Run, comparison: Comparison, tails: Sequence[float] = (), stated: float | None = None) -> Record:
     """Return columns of the report: the measured value with its interval and its cells, or what is missing.
 
     Args:
         run: The cells.
         comparison: Rows, benchmark and measure.
         tails: Error probabilities on either side of the interval, and of that by which a statement is contradicted.
-        printed: The paper's value. Whether it agrees is judged as for a value of another sample.
+        stated: The paper's value. Whether it agrees is judged as for a value of another sample.
     """
     sides = [[_measure(run, *side, key) for key in comparison.benchmarks] for side in comparison.sides]
     known = [each for side in sides for each in side]
@@ -94,22 +90,15 @@ def compare(run: Run, comparison: Comparison, tails: Sequence[float] = (), print
     record: Record = {**identity(runs), "cells": " ".join(run.cell for run in runs)}
     if any(np.isnan(each.whole).all() for each in known):
         return record | {"reason": "no value: nothing was drawn or logged for it"}
-    has_questions = all(each.without.size for each in known)
-    sizes: dict[Hashable, int] = {}
-    if has_questions:
-        sizes |= {key: each.without.shape[-1] for key, each in zip(comparison.benchmarks, sides[0], strict=True)}
-    trainings: dict[Hashable, int] = {each.groups[0]: len(each.whole) for each in known if has_questions}
-    jackknife = Jackknife(sizes, trainings)
+    trainings: dict[Hashable, int] = {each.groups[0]: len(each.whole) for each in known}
+    jackknife = Jackknife({each.benchmark: each.without.shape[-1] for each in sides[0]}, trainings)
 
     def average(side: Sequence[Measurement]) -> Array:
-        keyed = zip(comparison.benchmarks, side, strict=True)
-        values = [jackknife.mean(each.whole, each.without, key, each.groups[0]) for key, each in keyed]
-        return np.mean(values, axis=0)
+        each_mean = [jackknife.mean(each.whole, each.without, each.benchmark, each.groups[0]) for each in side]
+        return np.mean(each_mean, axis=0)
 
     values = comparison.value(*map(average, sides))
     record["measured"] = float(values[0])
-    if not has_questions:
-        return record | {"reason": "no interval: from a log or a clock, not from questions"}
     is_share = comparison.unit == SHARE and len(sides) == 1
     # Counts of questions give an interval in points, even if no question moves the value.
     spread_of = partial(jackknife.spread, values, is_share=is_share, are_points=is_share or comparison.unit == POINTS)
@@ -118,11 +107,11 @@ def compare(run: Run, comparison: Comparison, tails: Sequence[float] = (), print
         return record | {"reason": "no interval: no question moves the value"}
     ends = [end for tail in tails for end in spread.ends(tail)]
     record |= zip(ENDS, ends, strict=False)
-    if printed is not None:
+    if stated is not None:
         published: dict[Hashable, int] = {key: _published_questions(comparison, key) for key in comparison.benchmarks}
         published |= dict.fromkeys(trainings, len(_SEEDS) if comparison.sides[0].measure == "seed_mean" else 1)
         low, high = spread_of(published=published).ends()
-        record["agrees_with_published"] = low <= printed <= high
+        record["agrees_with_published"] = low <= stated <= high
     return record
 
 
@@ -153,18 +142,16 @@ def _measure(run: Run, row: Row, measure: str, benchmark: str) -> Measurement:
         return Measurement(missing=missing)
     group, *singles = groups
     if measure in _OF_CELLS:
-        value = _of_cells(group, measure)
-        if measure == "seconds" and math.isnan(value):
-            return Measurement(missing=(f"seconds of {' '.join(row)} on {benchmark}",))
-        return Measurement(np.array([value]), groups=groups)
+        # No question moves it. NaN if any seed lacks it.
+        value = (np.min if measure in _ENTROPIES else np.mean)([_of_cell(cell, measure) for cell in group])
+        return Measurement(benchmark, np.array([value]), np.full((1, len(group[0].items)), value), groups)
     ratios = [_of_questions(cell, measure) for cell in group]
     tops, bottoms = (np.array([ratio[side] for ratio in ratios]) for side in (0, 1))
-    if measure == "depth_by_difficulty":
-        return Measurement(*_correlation(tops, _wrong(singles)), groups)
-    if measure == "hard_accuracy":
-        bottoms = bottoms * (_wrong(singles) >= _HARD)
-        tops = tops * bottoms
-    return Measurement(*leave_one_out(tops, bottoms), groups)
+    if singles:
+        right = np.mean([np.mean([cell.items["correct"] for cell in single], axis=0) for single in singles], axis=0)
+        counts = (right <= 0.5) == (measure == "depth_hard")
+        tops, bottoms = tops * counts, bottoms * counts
+    return Measurement(benchmark, *leave_one_out(tops, bottoms), groups)
 
 
 def _extreme_seed(run: Run, row: Row, choose: Callable[..., int]) -> int:
@@ -185,34 +172,13 @@ def _of_questions(cell: FinishedCell, measure: str) -> Ratio:
     return mean_of(_VALUES[measure](cell) if measure in _VALUES else cell.items[measure])
 
 
-def _wrong(singles: Sequence[Group]) -> Array:
-    """Return the percentage of single-call rows that answer wrong, by question."""
-    return 100 - 100 * np.mean([np.mean([cell.items["correct"] for cell in group], 0) for group in singles], 0)
-
-
-def _of_cells(group: Group, measure: str) -> float:
-    """Return a cell-level measure over all seeds: the lowest entropy, or the mean; NaN if any seed lacks it."""
-    values = pd.Series([seconds(cell) if measure == "seconds" else _of_training(cell)[measure] for cell in group])
-    return float(values.min(skipna=False) if measure in _ENTROPIES else values.mean(skipna=False))
-
-
-def _of_training(cell: FinishedCell) -> dict[str, float]:
-    """Return the steps and the lowest entropies in the training log; NaN without a log."""
+def _of_cell(cell: FinishedCell, measure: str) -> float:
+    """Return seconds, or from the training log its steps or lowest entropy; NaN without them."""
+    if measure == "seconds":
+        return seconds(cell)
     log = updates(cell) if (cell.folder / TRAINING).is_file() else pd.DataFrame()
-    log = log.reindex(columns=["steps", *_ENTROPIES])
-    return {"training_steps": log["steps"].sum(min_count=1), **log[_ENTROPIES].min()}
-
-
-def _correlation(depths: Array, wrong: Array) -> tuple[Array, Array]:
-    """Return Spearman's correlation of steps and difficulty by training, and again without each question."""
-    without = [[_spearman(np.delete(depth, i), np.delete(wrong, i)) for i in range(len(wrong))] for depth in depths]
-    return np.array([_spearman(depth, wrong) for depth in depths]), np.array(without)
-
-
-def _spearman(depth: Array, wrong: Array) -> float:
-    """Return the rank correlation; 0 if either side is constant."""
-    has_ranks = len(np.unique(depth)) > 1 and len(np.unique(wrong)) > 1
-    return float(spearmanr(depth, wrong).statistic) if has_ranks else 0.0
+    values = log.get(measure.removeprefix("training_"), pd.Series(dtype=float))
+    return float(values.min() if measure in _ENTROPIES else values.sum(min_count=1))
 
 
 def other_models(cells: Iterable[FinishedCell]) -> list[str]:

@@ -1,8 +1,7 @@
 """The report on all statements, as Markdown, CSV and HTML files. Deterministic."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
 
 import pandas as pd
 
@@ -32,46 +31,31 @@ _DIGITS = {"nats": 3, "cosine": 3}
 _AGAINST = ("inconsistent", "partly", "contradicted")
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class ClaimsReport(Table):
-    """Every statement, judged."""
-
-    judged: Sequence[Judged]  # in the order of the declaration
-
-    def contents(self) -> Mapping[str, str]:
-        return {ending: text for ending, text in super().contents().items() if ending != "tex"}
-
-
-def build(source: Source, claims: Sequence[Claim] = CLAIMS) -> ClaimsReport:
+def build(source: Source, claims: Sequence[Claim] = CLAIMS) -> Table:
     """Judge every statement by the finished cells of a preset, or by the paper alone if there are none."""
-    run, origin, simulated, refusal, reason = Run(), {}, False, "", ""
-    run_notes: tuple[str, ...] = ()
-    if source.cells:
-        results = source.results()
-        origin, simulated = dict(provenance([cell.run for cell in results.cells])), results.simulated
-        if simulated:
-            refusal = "not judged: simulated"
-        else:
-            run = Run(results.cells_to_judge, seeds_of(source.preset))
-            if others := other_models(results.cells):
-                refusal, reason = "not judged: other models", f" These are not the paper's: {'; '.join(others)}."
-        run_notes = tuple(of_run(results))
+    results = source.results() if source.cells else None
+    run, refusal, reason = Run(), "", ""
+    if results and results.simulated:
+        refusal = "not judged: simulated"
+    elif results:
+        run = Run(results.cells_to_judge, seeds_of(source.preset))
+        if others := other_models(results.cells):
+            refusal, reason = "not judged: other models", f" These are not the paper's: {'; '.join(others)}."
     judged = judge(claims, run, refusal)
-    in_order = sorted(judged, key=lambda told: not told.claim.primary)
-    return ClaimsReport(
+    return Table(
         label="claims",
         caption=f"The statements of the paper, compared with its own numbers and the run {source.preset.name!r}.",
         summary=(
             f"In the paper: {_counted(told.paper_verdict for told in judged)}.",
             f"In this run: {_counted(told.verdict for told in judged)}.{reason}",
         ),
-        simulated=simulated,
-        provenance=origin,
-        shown=_shown(in_order),
+        simulated=bool(results and results.simulated),
+        provenance=provenance([cell.run for cell in results.cells]) if results else {},
+        shown=_shown(sorted(judged, key=lambda told: not told.claim.primary)),
         frame=_frame(judged),
-        judged=judged,
+        has_latex=False,
         notes=source.legend,
-        run_notes=run_notes,
+        run_notes=tuple(of_run(results)) if results else (),
     )
 
 
@@ -128,7 +112,7 @@ def _in_run(told: Judged) -> Iterator[str]:
             yield _label(record, told, part) + _measured(record) + ending
     yield from dict.fromkeys(record["reason"] for record in told.records if "reason" in record)
     if missing := list(dict.fromkeys(text for record in told.records for text in record.get("missing", ()))):
-        more = ["the CSV has all"] if len(missing) > _SHOWN_MISSING else []
+        more = ["the CSV has all"] * (len(missing) > _SHOWN_MISSING)
         yield f"missing: {'; '.join(missing[:_SHOWN_MISSING] + more)}"
 
 
@@ -142,7 +126,7 @@ def _measured(record: Record) -> str:
     text = _amount(record, "measured", (record["low"], record["high"]) if "low" in record else ())
     if "low" in record and record["confidence"] != 100 * CONFIDENCE:
         text += f" ({record['confidence']:g} %)"
-    if "agrees_with_published" in record and "stated" in record:
+    if "agrees_with_published" in record:
         text += f", {number(record['stated'], 2)} {'agrees' if record['agrees_with_published'] else 'differs'}"
     if "measured_all_calls" in record:
         text += f"; all calls: {_amount(record, 'measured_all_calls')}"

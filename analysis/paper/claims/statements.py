@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Iterator, Mapping
-from functools import cache
 from itertools import product
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, TypeAlias
@@ -24,10 +23,6 @@ PAPER = load()
 ROWS = tuple((row.method, row.backbone) for row in PAPER.rows)
 #: Units: points of accuracy, a share in percent, an amount such as a cost, or the name of another unit.
 POINTS, SHARE, AMOUNT = "points", "%", "amount"
-_GROUPS = {
-    "baselines": tuple(row for row in ROWS if row[0] != "gmr"),
-    "macnet": tuple(row for row in ROWS if row[0].startswith("macnet_")),
-}
 _COSTS = ("costs", "ablation", "paradigm", "roles13")
 
 
@@ -43,7 +38,6 @@ class Measure(NamedTuple):
 #: Of a test question, unless the comment says otherwise. Costs are totals in the paper and means in a run.
 MEASURES: Mapping[str, Measure] = {
     "accuracy": Measure(POINTS, ("main", *_COSTS), "accuracy", 0.005),
-    "hard_accuracy": Measure(POINTS),  # on the questions that at least half of the single-call rows answer wrong
     # Over three training seeds, of one of them, or of that with the lowest or highest average over the benchmarks.
     "seed_mean": Measure(POINTS, ("seed_variance",), "mean", 0.005),
     **{f"seed_{seed}": Measure(POINTS) for seed in range(3)},
@@ -60,12 +54,17 @@ MEASURES: Mapping[str, Measure] = {
     "write_rate": Measure(SHARE, ("gate_behaviour",), "write_rate", 0.05),  # steps that entered memory
     # Stored records that are shown at this step, counted from 0.
     **{name: Measure(SHARE, ("gate_behaviour",), name, 0.5) for name in (f"retrieved_{step}" for step in range(1, 6))},
-    # Spearman's correlation of a question's steps with the share of the single-call rows that answer it wrong.
-    "depth_by_difficulty": Measure("correlation"),
+    # Steps of questions that at least half of the single-call rows answer wrong, and of all others.
+    **dict.fromkeys(("depth_hard", "depth_easy"), Measure("steps")),
     "entropy_write": Measure("nats"),  # lowest in training, as the next
     "entropy_retrieval": Measure("nats"),
     "redundancy_stored": Measure("cosine"),  # highest similarity of a contribution with a stored record, as the next
     "redundancy_refused": Measure("cosine"),
+}
+# The paper's tables: values by method, backbone, benchmark and column.
+_TABLES: Mapping[str, Mapping[tuple[str, ...], float]] = {
+    name: PAPER.table(name).stack(future_stack=True).dropna().to_dict()
+    for name in dict.fromkeys(name for measure in MEASURES.values() for name in measure.tables)
 }
 
 
@@ -99,31 +98,19 @@ class Comparison(NamedTuple):
 
     def published(self) -> tuple[float, float, float] | None:
         """Return the value from the paper's tables, and its range before rounding; None if one is not printed."""
-        numbers = [number for side in self.sides if (number := _printed(*side, self.benchmark))]
-        if len(numbers) < len(self.sides):
-            return None
-        values = [
-            self.value(*(number + sign * half for (number, half), sign in zip(numbers, signs, strict=True)))
-            for signs in product((0, -1, 1), repeat=len(numbers))
-        ]
-        return values[0], min(values), max(values)
+        printed = (_printed(*side, self.benchmark) for side in self.sides)
+        values = [self.value(*numbers) for numbers in product(*printed)]
+        return (values[0], min(values), max(values)) if values else None
 
 
-@cache
-def _table(name: str) -> Mapping[tuple[str, ...], float]:
-    """Return a table of the paper by method, backbone, benchmark and measure."""
-    values: dict[tuple[str, ...], float] = PAPER.table(name).stack(future_stack=True).dropna().to_dict()
-    return values
-
-
-def _printed(row: Row, measure: str, benchmark: str) -> tuple[float, float] | None:
-    """Return a number of the paper and half a unit of its last digit."""
+def _printed(row: Row, measure: str, benchmark: str) -> tuple[float, ...]:
+    """Return a number of the paper and the ends of its range before rounding; nothing if it is not printed."""
     _, tables, column, half = MEASURES[measure]
     key = (*row, benchmark, column)
     for table in tables:
-        if value := _table(table).get(key):
-            return value, half
-    return None
+        if value := _TABLES[table].get(key):
+            return value, value - half, value + half
+    return ()
 
 
 def _listed(value: Any) -> Any:
@@ -131,11 +118,12 @@ def _listed(value: Any) -> Any:
 
 
 def _rows(value: Any) -> tuple[Row, ...]:
-    """Read rows: ``method backbone``, a method of the further tables alone, or a group."""
+    """Read rows: ``method backbone``, a method of the further tables alone, or ``baselines``."""
     rows: list[Row] = []
     for name in _listed(value):
         method, _, backbone = name.partition(" ")
-        rows += _GROUPS.get(name, ((method, backbone) if backbone else row_of(name),))
+        one = [(method, backbone) if backbone else row_of(name)]
+        rows += [row for row in ROWS if row[0] != "gmr"] if name == "baselines" else one
     return tuple(rows)
 
 
@@ -189,11 +177,7 @@ class Claim(Declaration):
     primary: bool = False  # a primary endpoint (docs/report.md); all others are secondary
 
 
-def _load() -> tuple[Claim, ...]:
-    sections = check(read_yaml(FILE), dict[str, dict[str, Any]], FILE)
-    entries = {key: {"section": name, **entry} for name, group in sections.items() for key, entry in group.items()}
-    return tuple(check_entries(entries, Claim, FILE).values())
-
-
+_SECTIONS = check(read_yaml(FILE), dict[str, dict[str, Any]], FILE)
+_ENTRIES = {key: {"section": name, **entry} for name, group in _SECTIONS.items() for key, entry in group.items()}
 #: In the order of a report.
-CLAIMS = _load()
+CLAIMS = tuple(check_entries(_ENTRIES, Claim, FILE).values())
