@@ -13,6 +13,7 @@ from inspect_ai import event as events
 from inspect_ai import log as logs
 from inspect_ai import model as models
 from inspect_ai.scorer import CORRECT, INCORRECT, Score
+from pydantic import TypeAdapter
 
 from analysis.beyond.trajectories import CallRecord, Step, TrajectoryRecord, records
 from analysis.exhibit import md_escape as escape
@@ -30,11 +31,7 @@ _ID_LENGTH = 22
 _UNKNOWN = "(not known here: the log of the calls is gone)"
 _TOTALS = ("calls", "prompt_tokens", "completion_tokens", "cost_total", "cost_steps", "depth", "utility")
 _STOPS: Mapping[str, models.StopReason] = {"stop": "stop", "length": "max_tokens"}
-_MESSAGES: Mapping[str, type[models.ChatMessageSystem | models.ChatMessageUser | models.ChatMessageAssistant]] = {
-    "system": models.ChatMessageSystem,
-    "user": models.ChatMessageUser,
-    "assistant": models.ChatMessageAssistant,
-}
+_MESSAGES: TypeAdapter[list[models.ChatMessage]] = TypeAdapter(list[models.ChatMessage])
 
 
 def write_cell(cell: FinishedCell, recorded: Sequence[Recording], out: Path) -> Path:
@@ -153,7 +150,7 @@ class _Sample:
     def _prompt(self, use: CallRecord) -> list[models.ChatMessage]:
         if use.messages is None:
             return [models.ChatMessageUser(content=_UNKNOWN)]
-        return [_MESSAGES[message.role](content=message.content) for message in use.messages]
+        return _MESSAGES.validate_python([message._asdict() for message in use.messages])
 
     def _output(self, text: str, use: CallRecord) -> models.ModelOutput:
         stop = _STOPS.get(use.call.finish_reason, "unknown")

@@ -13,37 +13,32 @@ from analysis.finished_cells import read_run
 from harness.runner import layout
 from harness.runner.results import check_tables, read_rows, write_table
 
-OUTCOMES = pa.schema(
-    [
-        *((name, pa.string()) for name in ("benchmark", "item_id", "question", "split", "method", "backbone")),
-        ("seed", pa.int64()),
-        *((name, pa.string()) for name in ("asked", "text", "answer", "status")),
-        ("correct", pa.bool_()),
-        *((name, pa.int64()) for name in ("prompt_tokens", "completion_tokens")),
-        ("cost", pa.float64()),
-        ("finish_reason", pa.string()),
-    ]
-)
+# Type and description of the columns of the table of answers.
+_COLUMNS = {
+    "benchmark": (pa.string(), "benchmark, by its key in config/benchmarks.yaml"),
+    "item_id": (pa.string(), "question, by its id in the benchmark's own files"),
+    "question": (pa.string(), "its text; null if it may not be passed on"),
+    "split": (pa.string(), "split"),
+    "method": (pa.string(), "method that answered"),
+    "backbone": (pa.string(), "backbone asked, or pool for a router"),
+    "seed": (pa.int64(), "seed"),
+    "asked": (pa.string(), "backbone of the last call"),
+    "text": (pa.string(), "reply to the last call, or what the method made of several"),
+    "answer": (pa.string(), "answer extracted from the text; null if none was found"),
+    "status": (pa.string(), "graded, or why not"),
+    "correct": (pa.bool_(), "whether the answer is right"),
+    "prompt_tokens": (pa.int64(), "prompt tokens of all calls for the question"),
+    "completion_tokens": (pa.int64(), "reply tokens of all calls for the question"),
+    "cost": (pa.float64(), "cost of all calls, at the pool's prices"),
+    "finish_reason": (pa.string(), "finish reason of the last call"),
+}
+OUTCOMES = pa.schema([(name, type_) for name, (type_, _) in _COLUMNS.items()])
 #: Descriptions of columns in both tables.
-DESCRIPTIONS = {
-    "benchmark": "benchmark, by its key in config/benchmarks.yaml",
-    "item_id": "question, by its id in the benchmark's own files",
-    "question": "its text; null if it may not be passed on",
-    "method": "method that answered",
-    "backbone": "backbone asked, or pool for a router",
-    "asked": "backbone of the last call",
+DESCRIPTIONS = {name: text for name, (_, text) in _COLUMNS.items()} | {
     "role": "role of the step",
     "stored": "whether the last call sees the step",
-    "text": "reply to the last call, or what the method made of several",
-    "answer": "answer extracted from the text; null if none was found",
-    "status": "graded, or why not",
-    "correct": "whether the answer is right",
-    "prompt_tokens": "prompt tokens of all calls for the question",
-    "completion_tokens": "reply tokens of all calls for the question",
-    "cost": "cost of all calls, at the pool's prices",
     "cost_total": "cost of all calls, at the pool's prices",
     "cost_steps": "the same without the last call",
-    "finish_reason": "finish reason of the last call",
 }
 
 

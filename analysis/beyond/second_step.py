@@ -11,15 +11,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from analysis.beyond.tree import accuracy_of, difference, find_tree, points_of, read_tree, table_of
+from analysis.beyond.tree import accuracy_of, difference, points_of, read_tree, table_of
 from analysis.exhibit import format_cost
 from analysis.frames import UNIT, percent
 from analysis.paired_tests import ENDS, holm, p_value
 from analysis.registry import Source
 from analysis.statistics import accuracy
 from analysis.table import Groups, Table, entries
-from harness.llm.recordings import data_of
-from harness.runner.results import TEST_SPLIT
 
 _SECOND = ["backbone", "step2_backbone", "step2_reads", "step2_temperature", "tool_output"]
 _STEPS = ["step1_passes", "step1_correct", "step2_correct", "cost_steps"]
@@ -43,13 +41,8 @@ class Policy(NamedTuple):
 def build(source: Source) -> Table:
     """Return one row per comparison and policy. Raises UserError if no enumeration fits the cells."""
     results = source.results()
-    benchmark, _ = results.only_benchmark()
-    folder, misfit = find_tree(source.preset, benchmark)
-    with data_of(folder):
-        nodes, digest = read_tree(folder, results, ["item_id", "split", *_SECOND, *_STEPS], misfit)
-    tests = results.cells[0].items["item_id"]
-    if not {*tests} <= {*nodes.loc[nodes["split"] == TEST_SPLIT, "item_id"]}:
-        raise misfit
+    with read_tree(source, results, *_SECOND, *_STEPS) as (nodes, digest):
+        tests = results.cells[0].items["item_id"]
     policies = [*_policies(nodes)]
     for key, cells in results.cells_by_row.items():
         items, row = cells[0].items.set_index("item_id"), results.rows.loc[key[:2]]

@@ -1,8 +1,9 @@
 """Utility of every learner by training epoch: one row of panels per method, one panel per benchmark."""
 
 import functools
+import itertools
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import pandas as pd
@@ -11,6 +12,7 @@ from matplotlib.figure import Figure as Picture
 
 from analysis.figure import PAGE, SIZE, SMALL, Figure, looks
 from analysis.finished_cells import TRAINING, updates
+from analysis.frames import Results
 from analysis.notes import describe_run
 from analysis.registry import Source
 from harness.errors import UserError
@@ -24,7 +26,7 @@ def build(source: Source) -> Figure:
     """Raises UserError if no cell has a training log."""
     results = source.results()
     curves, titles = [], {}
-    for cell in (cell for cells in results.cells_by_row.values() for cell in cells):
+    for cell in itertools.chain(*results.cells_by_row.values()):
         run = cell.run
         if (cell.folder / TRAINING).is_file() and len(log := updates(cell)):
             measure = "utility" if "utility" in log else "accuracy"
@@ -40,7 +42,7 @@ def build(source: Source) -> Figure:
     return Figure(
         label="training-curves",
         **describe_run(results, source.caption, source.legend),
-        draw=functools.partial(_draw, frame, titles, results.benchmarks, results.own),
+        draw=functools.partial(_draw, results, frame, titles),
         inches=(PAGE, 1.25 * len(titles) + 0.6),
         frame=frame,
     )
@@ -55,26 +57,20 @@ def by_epoch(log: pd.DataFrame, measure: str) -> pd.Series:
     return (sums["value"] / sums["attempts"]).set_axis(middles)
 
 
-def _draw(
-    frame: pd.DataFrame,
-    titles: Mapping[tuple[str, str], str],
-    benchmarks: Mapping[str, str],
-    own: Sequence[str],
-    picture: Picture,
-) -> None:
-    grid = picture.subplots(len(titles), len(benchmarks), squeeze=False, sharex="row", sharey=True)
+def _draw(results: Results, frame: pd.DataFrame, titles: Mapping[tuple[str, str], str], picture: Picture) -> None:
+    grid = picture.subplots(len(titles), len(results.benchmarks), squeeze=False, sharex="row", sharey=True)
     picture.supylabel("own utility", fontsize=SIZE)
-    styles = looks(list(dict.fromkeys(method for method, _ in titles)), own)
+    styles = looks(list(dict.fromkeys(method for method, _ in titles)), results.own)
     curves = dict(list(frame.groupby(["method", "backbone", "benchmark"])))
     for panels, (row, title) in zip(grid, titles.items(), strict=True):
-        for panel, benchmark in zip(panels, benchmarks, strict=True):
+        for panel, benchmark in zip(panels, results.benchmarks, strict=True):
             if (*row, benchmark) in curves:
                 _panel(panel, curves[*row, benchmark], styles[row[0]][0])
         panels[0].set_ylabel(textwrap.fill(title, _LABEL), fontsize=SMALL)
         panels[0].set_xlim(left=0)
         panels[0].locator_params(axis="x", integer=True, min_n_ticks=1)
     picture.align_ylabels(grid[:, 0])
-    for top, bottom, title in zip(grid[0], grid[-1], benchmarks.values(), strict=True):
+    for top, bottom, title in zip(grid[0], grid[-1], results.benchmarks.values(), strict=True):
         top.set_title(title)
         bottom.set_xlabel("update")
 

@@ -5,10 +5,10 @@ question (gmr/enumeration.py), so the oracle and every constant choice are known
 """
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,7 +28,6 @@ from harness.errors import UserError
 from harness.llm.archive import data_of
 from harness.runner import layout
 from harness.runner.results import TEST_SPLIT, check_tables
-from harness.runner.run import Run
 
 FIXED = ("fixed_step", layout.POOL)
 _SAME = "make both with the same settings (`gmr enumerate`)"
@@ -49,7 +48,7 @@ def build(source: Source) -> Table:
     """Return one row per path, effect, bound and method. Raises UserError if no enumeration fits the cells."""
     results = source.results()
     benchmark, _ = results.only_benchmark()
-    nodes, digest = _nodes(source.preset, results, benchmark)
+    nodes, digest = _nodes(source, results)
     frame = pd.DataFrame([*_rows(results, nodes, benchmark)])
     # No p for paths, which are many, and bounds, which are chosen on these questions: it would mislead.
     frame.loc[frame["section"].isin(["bounds", "paths"]), ["p", "p_random"]] = np.nan
@@ -67,41 +66,43 @@ def table_of(source: Source, results: Results, label: str, frame: pd.DataFrame, 
     return replace(table, provenance={**table.provenance, "enumeration": short(digest)})
 
 
-def _nodes(run: Run, results: Results, benchmark: str) -> tuple[pd.DataFrame, str]:
+def _nodes(source: Source, results: Results) -> tuple[pd.DataFrame, str]:
     """Load ``correct`` and ``cost`` (of all calls) of each path by test question, and the digest of the table."""
-    folder, misfit = find_tree(run, benchmark)
-    with data_of(folder):
-        table, digest = read_tree(folder, results, ["item_id", "split", *_PATH, "correct", "cost_total"], misfit)
+    with read_tree(source, results, *_PATH, "correct", "cost_total") as (table, digest):
         table = table[table["split"] == TEST_SPLIT].rename(columns={"cost_total": "cost"})
         paths = pd.MultiIndex.from_frame(table[_PATH].drop_duplicates())
         wide = table.pivot(index="item_id", columns=_PATH, values=["correct", "cost"]).astype(float)
         nodes = pd.concat({name: wide[name][paths] for name in ("correct", "cost")}, axis="columns")
         nodes = nodes.reindex(results.cells[0].items["item_id"])
-    if nodes.isna().any(axis=None):
-        raise misfit
+        if nodes.isna().any(axis=None):
+            raise ValueError("a path has no verdict on some question")
     return nodes, digest
 
 
-def find_tree(run: Run, benchmark: str) -> tuple[Path, UserError]:
-    """Return the enumeration of the preset, else of a recording, and the error to raise if it does not fit."""
+@contextmanager
+def read_tree(source: Source, results: Results, *names: str) -> Iterator[tuple[pd.DataFrame, str]]:
+    """Read columns of the enumeration of the preset, else of a recording, and its digest.
+
+    Raises UserError if there is none, if it lacks test questions of the run or has other rules, or if it is damaged,
+    as an error in the block shows, too.
+    """
+    run, (benchmark, _) = source.preset, results.only_benchmark()
     trees = [layout.tree(run.name, benchmark), *(each.results / "tree" / benchmark for each in run.recorded)]
     cure = f"make it with `gmr enumerate --preset {run.name} --benchmark {benchmark}`, which asks only what no log has"
     folder = next((tree for tree in trees if (tree / "run.json").is_file()), None)
     if folder is None:
         raise UserError(f"neither preset {run.name} nor a recording of it has an enumeration of {benchmark}", cure)
-    return folder, UserError(
-        f"{folder} lacks verdicts of the test questions of this run, or has them by other rules", cure
-    )
-
-
-def read_tree(folder: Path, results: Results, names: list[str], misfit: UserError) -> tuple[pd.DataFrame, str]:
-    """Return columns of the table of an enumeration, and its digest. Raises ``misfit`` if other rules graded it."""
-    made = orjson.loads((folder / "run.json").read_bytes())
-    digest: str = made["tables"]["nodes.parquet"]
-    check_tables(folder, {"nodes.parquet": digest})
-    if made["rule_version"] != results.cells[0].run.rule_version:
-        raise misfit
-    return read_table(folder / "nodes.parquet", names), digest
+    with data_of(folder):
+        made = orjson.loads((folder / "run.json").read_bytes())
+        digest: str = made["tables"]["nodes.parquet"]
+        check_tables(folder, {"nodes.parquet": digest})
+        nodes = read_table(folder / "nodes.parquet", ["item_id", "split", *names])
+        cell, answered = results.cells[0], nodes.loc[nodes["split"] == TEST_SPLIT, "item_id"]
+        if made["rule_version"] != cell.run.rule_version or not cell.items["item_id"].isin(answered).all():
+            raise UserError(
+                f"{folder} lacks verdicts of the test questions of this run, or has them by other rules", cure
+            )
+        yield nodes, digest
 
 
 def _rows(results: Results, nodes: pd.DataFrame, benchmark: str) -> Iterator[dict[str, Any]]:
