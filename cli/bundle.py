@@ -80,7 +80,8 @@ def pack(name: str, out: Path) -> tuple[Crate, list[str]]:
             elif path.name != layout.VECTORS and not (is_withheld and path.name.endswith(_WITH_QUESTIONS)):
                 members[str(path)] = path
         embedded = sorted(results.glob(f"[ct]*/**/{layout.VECTORS}"))
-        embedded += [path for recording in run.recorded for path in sorted(recording.results.rglob(layout.VECTORS))]
+        if not run.served:  # Else the files of the cells have what they used of their recordings.
+            embedded += [path for recording in run.recorded for path in sorted(recording.results.rglob(layout.VECTORS))]
         if merge_vectors(embedded, vectors):
             members[str(results / layout.VECTORS)] = vectors
         with whole_file(out) as file, ZipFile(file, "w") as archive:

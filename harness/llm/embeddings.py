@@ -58,8 +58,9 @@ class Embeddings(AbstractAsyncContextManager["Embeddings"]):
         recorded: Cache | None = None,
         others: Callable[[bytes], bytes | None] = lambda key: None,  # look-up in recordings
         check: VectorCheck | None = None,
+        keeps: bool = False,  # also writes vectors from recordings to the cell's file, which is then whole
     ) -> None:
-        self.encoder, self.check = encoder, check or VectorCheck()
+        self.encoder, self.check, self._keeps = encoder, check or VectorCheck(), keeps
         self._cache, self._recorded, self._others = cache, recorded, others
         self._used: dict[bytes, tuple[str, bytes]] = {}  # texts and recorded vectors
         self._threads = ThreadPoolExecutor(max_workers=processors(), thread_name_prefix="encode")
@@ -70,6 +71,8 @@ class Embeddings(AbstractAsyncContextManager["Embeddings"]):
         key = hashlib.sha256(f"{self.encoder.weights}\0{text}".encode()).digest()
         if (stored := self._others(key)) is not None:
             self._used[key] = text, stored
+            if self._keeps and self._recorded is not None:
+                self._recorded.put("embeddings", key, stored)
         elif self._recorded is not None:
             stored = self._recorded.get("embeddings", key)
         if stored is None:

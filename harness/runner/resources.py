@@ -77,7 +77,7 @@ async def _opened(plan: Plan, log: CallLog, stack: AsyncExitStack) -> Resources:
     check_confinement(sandbox.level, served, is_recorded=bool(run.recorded))
     verifier = await stack.enter_async_context(MathVerifier(cache=cache, own=vectors))
     encoder = plan.encoder or SentenceEncoder()
-    embeddings = Embeddings(encoder, cache, vectors, recordings.vector, plan.vectors)
+    embeddings = Embeddings(encoder, cache, vectors, recordings.vector, plan.vectors, keeps=run.served)
     await stack.enter_async_context(embeddings)
     runtime = Runtime(
         client=client,
