@@ -12,14 +12,16 @@ import pyarrow.parquet as pq
 from safetensors import safe_open
 
 from harness import scripted
+from harness.agents.code_tools import CodeTools
 from harness.agents.runtime import ErrorShare, Runtime
 from harness.agents.trajectory import Answered, Call, Episode, Trajectory
-from harness.benchmarks.items import Item, Status, Verdict
+from harness.benchmarks.items import CodeTask, Item, Status, Verdict
 from harness.llm.request import Message, Reply, Request, Sampling
 from harness.method import Context, Learner
 from harness.runner.evaluation import evaluate
 from harness.runner.layout import TRAINED
 from harness.runner.results import write_training
+from harness.sandbox import Execution, Outcome, Program, Sandbox
 from harness.scripted import HashedEmbeddings, backbones
 from harness.training.loop import Learned, Training
 
@@ -35,6 +37,13 @@ def questions(number: int, name: str = "q") -> tuple[Item, ...]:
 
 
 ITEMS = questions(8)
+CODE = Item(
+    id="c",
+    benchmark="humaneval",
+    question="def double(x): ...",
+    gold="def double(x):\n    return 2 * x\n",
+    code=CodeTask("double", "", "assert double(21) == 42", ("assert double(1) == 2",)),
+)
 
 
 embedding = cache(scripted.vector)
@@ -89,11 +98,27 @@ class Client:
 def context(item: Item, client: Any, rules: str = "", extract: Any = lambda item, text: text, **parts: Any) -> Any:
     """Return a context with the two scripted backbones. Texts are their own answers unless an extractor is given."""
     bench = SimpleNamespace(output_rules=rules, extract=extract, outcome=lambda *_: None)
-    return scripted.context(item, client, benchmark=bench, **parts)
+    tools = {"code_tools": CodeTools(FakeSandbox())}
+    return scripted.context(item, client, benchmark=bench, **{**tools, **parts})
 
 
 def sampling(request: Request) -> Sampling:
     return Sampling(*(getattr(request, name) for name in Sampling._fields))
+
+
+class FakeSandbox(Sandbox):
+    """Keeps programs. One with the word ``good`` passes, one with ``answer = X`` has the value X, others are wrong."""
+
+    def __init__(self, execution: Execution | None = None) -> None:
+        self.execution = execution  # in the place of all of these
+        self.given: list[Program] = []
+
+    async def run(self, program: Program) -> Execution:
+        self.given.append(program)
+        await asyncio.sleep(0.001)
+        passes = program.show or "good" in program.source.lower()
+        shown = program.source.partition("answer = ")[2].partition("\n")[0]
+        return self.execution or Execution(Outcome.PASSED if passes else Outcome.WRONG_ANSWER, "", shown)
 
 
 class Repeat:
@@ -132,7 +157,7 @@ def runtime(client: Any, seed: int = 0, *, code_tools: Any = None, limit: float 
     parts: Mapping[str, Any] = {
         "benchmark": Toy(),
         "tools": None,
-        "code_tools": code_tools,
+        "code_tools": code_tools or CodeTools(FakeSandbox()),
         "embeddings": HashedEmbeddings(LONGEST),
     }
     return Runtime(client=client, backbones=backbones(), seed=seed, errors=ErrorShare(limit), greedy=greedy, **parts)

@@ -1,4 +1,4 @@
-"""Requirements for methods that learn, beyond those of ``gmr test``: epochs, batches, stale rollouts, prices."""
+"""Requirements for methods that learn, beyond those of ``gmr test``: defaults, batches, stale rollouts, prices."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -9,8 +9,12 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from analysis.published import load
 from gmr.training import advantages
 from harness.llm.request import Request
+from harness.runner.config import methods
+from harness.runner.setting import settings_of
+from harness.scripted import setting
 from tests.baselines import test_cheap as cheap
 from tests.baselines.aflow import fixtures as aflow
 from tests.baselines.masrouter import fixtures as masrouter
@@ -29,30 +33,41 @@ class Learner(NamedTuple):
 
     make: Callable[..., Any]
     answering: Callable[[str, Request], Any]
-    code_tools: Any = None
 
 
 GMR = {"epochs": {"default": 2}, "batch": 2, "group": 2, "max_depth": 3}
 LEARNERS = {
     "gmr": Learner(lambda **at: gmr.method(**GMR, **at), right_if("small")),
-    "masrouter": Learner(
-        lambda **at: masrouter.method(epochs={"default": 2}, batch=2, **at), by_key, masrouter.code_tools()
-    ),
-    "puppeteer": Learner(
-        lambda **at: puppeteer.method(epochs={"default": 2}, batch=2, lr=1e-3, **at), by_key, puppeteer.Scripted()
-    ),
-    "aflow": Learner(lambda **at: aflow.method(max_rounds=1, **at), aflow.by_key, aflow.Bench()),
+    "masrouter": Learner(lambda **at: masrouter.method(epochs={"default": 2}, batch=2, **at), by_key),
+    "puppeteer": Learner(lambda **at: puppeteer.method(epochs={"default": 2}, batch=2, lr=1e-3, **at), by_key),
+    "aflow": Learner(lambda **at: aflow.method(max_rounds=1, **at), aflow.by_key),
     "knn_router": Learner(cheap.knn, by_key),
     "self_consistency": Learner(cheap.consistency, by_key),
 }
 
 
-async def fitted(
-    name: str, folder: Path, client: Any, seed: int = 0, number: int = 4, limit: float = 1.0, **changes: Any
-) -> Any:
-    learner = LEARNERS[name]
-    method, items = learner.make(seed=seed, **changes), questions(number, "t")
-    return await trained(method, folder, client, items, seed, code_tools=learner.code_tools, limit=limit)
+ON = dict.fromkeys(gmr.MODULES, True)
+# The values of the papers and of the released code.
+STATED: dict[str, dict[str, Any]] = {
+    "gmr": {"batch": 16, "group": 6, "max_depth": 6, "lr": 0.01, "vae_weight": 0.001, **ON},
+    "masrouter": {"batch": 16, "max_agents": 6, "lr": 0.01, "vae_weight": 0.001, "visible_tests": "first"},
+    "puppeteer": {"batch": 1, "max_steps": 6, "lr": 1e-4, "gamma": 0.99, "entropy_weight": 1.0, "cost_weight": 1.0},
+}
+
+
+@pytest.mark.parametrize("name", STATED)
+def test_the_stated_values_are_the_defaults(name: str) -> None:
+    entry, rows = methods()[name], [setting(benchmark=key) for key in load().benchmarks]
+    config = settings_of(entry.module, entry.config)
+    assert {key: getattr(config, key) for key in STATED[name]} == STATED[name]
+    assert [row.epochs(config.epochs) for row in rows] == [5, 5, 10, 10, 10]
+    if name == "masrouter":
+        assert [row.of_benchmark(config.cost_weight) for row in rows] == [100, 200, 400, 200, 500]
+
+
+async def fitted(name: str, folder: Path, client: Any, seed: int = 0, number: int = 4, **changes: Any) -> Any:
+    method, items = LEARNERS[name].make(seed=seed, **changes), questions(number, "t")
+    return await trained(method, folder, client, items, seed)
 
 
 @pytest.mark.parametrize("name", LEARNERS)
@@ -60,7 +75,7 @@ async def test_a_run_without_epochs_leaves_a_learner_as_it_begins(tmp_path: Path
     client = Client(LEARNERS[name].answering)
     method = await fitted(name, tmp_path, client, max_epochs=0)
     assert len(pq.read_table(tmp_path / "training_calls.parquet")) == 0
-    [answered] = await answered_by(method, client, ITEMS[:1], code_tools=LEARNERS[name].code_tools)
+    [answered] = await answered_by(method, client, ITEMS[:1])
     assert answered.trajectory.answer
 
 
@@ -102,7 +117,7 @@ async def test_rollouts_of_an_earlier_policy_are_refused_and_change_nothing(
         return measures
 
     monkeypatch.setattr(method, "learn", learn_twice)
-    await trained(method, tmp_path, Client(LEARNERS[name].answering), code_tools=LEARNERS[name].code_tools)
+    await trained(method, tmp_path, Client(LEARNERS[name].answering))
 
 
 @pytest.mark.parametrize("name", ["gmr", "masrouter", "knn_router"])

@@ -61,14 +61,6 @@ ENTRIES = {key: entry for key, entry in methods().items() if entry.module == "gm
 HALF = {"Math": 6, "Code": 4, "Commonsense": 3}
 
 
-def test_the_paper_s_values_are_the_defaults() -> None:
-    config = Config(**ENTRIES["gmr"].config)
-    assert (config.batch, config.group, config.max_depth, config.lr, config.vae_weight) == (16, 6, 6, 0.01, 0.001)
-    keys = ("math", "gsm_hard", "mbpp", "humaneval", "mmlu_pro")
-    assert [setting(benchmark=key).epochs(config.epochs) for key in keys] == [5, 5, 10, 10, 10]
-    assert all(getattr(config, switch) for switch in MODULES)
-
-
 def test_each_ablation_switches_off_what_its_name_says_and_nothing_else() -> None:
     full = ENTRIES["gmr"].config
     for switch in MODULES:

@@ -57,9 +57,7 @@ async def test_every_decision_follows_its_draw_and_the_probability_of_the_refere
 
 
 @pytest.mark.parametrize(("off", "name"), MODULES.items())
-async def test_a_module_that_is_off_adds_no_log_probability_and_a_gate_that_is_off_draws_nothing(
-    off: str, name: str
-) -> None:
+async def test_a_module_that_is_off_adds_no_log_probability_and_a_gate_draws_nothing(off: str, name: str) -> None:
     for item in ITEMS[:4]:
         trajectory, trace = await walk(router(PROFILES, **{off: False}), Client(), item)
         of_module = {decision.log_prob for decision in trajectory.decisions if decision.name == name}

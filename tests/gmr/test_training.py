@@ -31,9 +31,7 @@ UTILITIES = st.sampled_from([-1.5, -0.02, 0.0, 0.1, 0.97, 1.0])
 
 
 @given(arrays(np.float64, st.tuples(st.integers(1, 5), st.integers(2, 6)), elements=UTILITIES))
-def test_advantages_are_the_utilities_centred_in_their_group_and_divided_by_its_spread_only_if_asked(
-    utilities: Any,
-) -> None:
+def test_advantages_are_centred_in_their_group_and_divided_by_its_spread_only_if_asked(utilities: Any) -> None:
     result = advantages(utilities)
     for group, centred in zip(utilities.tolist(), result.tolist(), strict=True):
         assert centred == pytest.approx([u - sum(group) / len(group) for u in group], abs=1e-12)

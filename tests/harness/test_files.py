@@ -5,7 +5,7 @@ import re
 import socket
 import subprocess
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import pytest
 from pydantic import PositiveInt
@@ -79,20 +79,17 @@ def test_the_files_of_a_method_are_those_it_imports_or_names(tmp_path: Path, mon
     assert [roles in each for each in of_modules] == [False, False, True]
 
 
-@pytest.mark.parametrize(
-    ("content", "complaint"),
-    [
+def test_a_broken_file_is_one_line(tmp_path: Path) -> None:
+    path = tmp_path / "broken.yaml"
+    for content, complaint in (
         (b"a: 1\nb: 2\na: 3\n", "duplicate key 'a' in"),
         (b"a: [1, 2\n", "line 2, column 1"),
         (b"a: !!python/object/apply:os.getcwd []\n", "could not determine a constructor"),
         (b"a: \xff\n", "position 3; expected YAML"),
-    ],
-)
-def test_a_broken_file_is_one_line(tmp_path: Path, content: bytes, complaint: str) -> None:
-    path = tmp_path / "broken.yaml"
-    path.write_bytes(content)
-    with pytest.raises(UserError, match=rf"\A{path}: .*{re.escape(complaint)}.*\Z"):
-        read_yaml(path)
+    ):
+        path.write_bytes(content)
+        with pytest.raises(UserError, match=rf"\A{path}: .*{complaint}.*\Z"):
+            read_yaml(path)
 
 
 def test_values_from_a_command_line_get_their_types_back() -> None:
@@ -112,7 +109,6 @@ class Entry(Declaration):
     key: str
     names: Distinct[str]
     limit: Limit = Limit()
-    colour: Literal["red", "green"] = "red"
     word: Word = "word"
 
 
@@ -124,7 +120,6 @@ class Entry(Declaration):
         ({"names": ...}, "one.names: Field required"),
         ({"names": "a"}, "one.names: Input should be a list, not 'a'"),
         ({"key": "b"}, "one: leave out 'key', which is 'one' already"),
-        ({"colour": "greed"}, "one.colour: Input should be 'red' or 'green', not 'greed'"),
         ({"word": "x " * 5000}, "one.word: String should match pattern '^\\S+$', not 'x x "),
     ],
 )

@@ -1,4 +1,4 @@
-"""Fixtures for AFlow: workflows, rule-based models, and code tools without processes."""
+"""Fixtures for AFlow: workflows and rule-based models."""
 
 import json
 from typing import Any
@@ -6,20 +6,11 @@ from typing import Any
 from baselines.aflow.method import AFlow, Config
 from baselines.aflow.search import Round
 from baselines.aflow.workflow import QUESTION, Condition, Node, Workflow
-from harness.agents.code_tools import Value
-from harness.agents.prompts import EXAMPLES_RUN
-from harness.benchmarks.items import CodeTask, Item
+from harness.benchmarks.items import Item
 from harness.llm.request import Request
 from harness.scripted import setting
 
 ITEM = Item(id="1", benchmark="gsm_hard", question="How many eggs?", gold="3.0")
-CODE = Item(
-    id="c",
-    benchmark="humaneval",
-    question="def double(x): ...",
-    gold="def double(x):\n    return 2 * x\n",
-    code=CodeTask("double", "", "assert double(21) == 42", ("assert double(1) == 2",)),
-)
 
 
 def node(id_: str, operator: str, *inputs: str, **changes: Any) -> Node:
@@ -36,26 +27,6 @@ def when(id_: str, outcome: Any) -> Condition:
 
 def round_(number: int, parent: int | None = 1, **fields: Any) -> Round:
     return Round(round=number, parent=parent, **{"status": "scored", **fields})
-
-
-def fenced(program: str) -> str:
-    return f"```python\n{program}\n```"
-
-
-class Bench:
-    """Fake code tools: a program with the word ``good`` passes, one with ``answer = X`` returns X."""
-
-    async def passes(self, item: Item, text: str) -> bool | None:
-        return None if item.code is None or not item.code.visible else "good" in text
-
-    async def examples(self, item: Item, text: str) -> str:
-        return f"{EXAMPLES_RUN}\n- example {'passed' if 'good' in text else 'failed'}: assert double(1) == 2"
-
-    async def value(self, text: str) -> Value | None:
-        if "```" not in text:
-            return None
-        values = text.partition("answer = ")[2].splitlines()
-        return Value(printed=values[0]) if values else Value(failure="it has no variable named answer")
 
 
 def text_of(request: Request) -> str:

@@ -11,11 +11,12 @@ from harness.agents.prompts import question_prompt
 from harness.agents.trajectory import Trajectory
 from harness.benchmarks.catalogue import benchmark
 from harness.benchmarks.items import Item
+from harness.benchmarks.programs import fenced
 from harness.llm.request import Message, Metadata, Reply
 from harness.scripted import ScriptedModel
 from tests import fixtures
-from tests.baselines.aflow.fixtures import CODE, ITEM, Bench, fenced, flow, node, when
-from tests.fixtures import FAILED, RULES
+from tests.baselines.aflow.fixtures import ITEM, flow, node, when
+from tests.fixtures import CODE, FAILED, RULES
 
 WRONG = fenced("def double(x):\n    return x")
 GOOD = fenced("def double(x):\n    return 2 * x  # good")
@@ -23,7 +24,7 @@ GOOD = fenced("def double(x):\n    return 2 * x  # good")
 
 async def run(workflow: Workflow, client: Any, item: Item = ITEM, **equipment: Any) -> Trajectory:
     check(workflow, {"humaneval": "Code", "mmlu_pro": "Commonsense"}.get(item.benchmark, "Math"))
-    context = fixtures.context(item, client, RULES, **{"code_tools": Bench(), "extract": None, **equipment})
+    context = fixtures.context(item, client, RULES, **{"extract": None, **equipment})
     return context.close(await run_workflow(workflow, "small", context))
 
 

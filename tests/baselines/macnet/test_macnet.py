@@ -122,9 +122,7 @@ def run(client: Digesting, topology: str, agents: int) -> Trajectory:
 
 @settings(max_examples=50)
 @given(*ANY, st.integers(0, 999))
-def test_every_prompt_shows_what_it_should_whatever_reply_arrives_first(
-    topology: str, agents: int, latency: int
-) -> None:
+def test_every_prompt_shows_what_it_should_whatever_reply_is_first(topology: str, agents: int, latency: int) -> None:
     answer, calls = textbook(topology, agents)
     client = Digesting(latency)
     trajectory = run(client, topology, agents)
@@ -137,9 +135,7 @@ def test_every_prompt_shows_what_it_should_whatever_reply_arrives_first(
 
 @settings(max_examples=100)
 @given(*ANY, st.randoms(use_true_random=False), st.sampled_from([0.1, 0.4, 0.9]))
-def test_whatever_fails_the_answer_is_the_reply_to_the_last_call(
-    topology: str, agents: int, chance: object, share: float
-) -> None:
+def test_whatever_fails_the_last_reply_is_the_answer(topology: str, agents: int, chance: object, share: float) -> None:
     fates: dict[str, Reply | None] = {}
 
     def instead(request: Request) -> Reply | None:
@@ -196,9 +192,7 @@ async def test_nothing_to_criticise(failure: str | Reply) -> None:
         ("\nNo revision needed, except for the sign. ", "No revision needed, except for the sign."),
     ],
 )
-async def test_the_actor_is_asked_although_approval_and_silence_are_no_advice(
-    critique: str | Reply, advice: str
-) -> None:
+async def test_approval_and_silence_are_no_advice_to_the_actor(critique: str | Reply, advice: str) -> None:
     client = ScriptedModel("Mine.", critique, "Better.")
     trajectory = await solve(client, "chain", 2)
     assert [call.purpose for call in trajectory.calls] == ["solve", "critique", "revise"]

@@ -16,7 +16,6 @@ from harness.agents.roles import by_domain, catalogue
 from harness.agents.trajectory import TEST, Episode, Trajectory
 from harness.benchmarks.items import Item
 from harness.llm.request import Request
-from harness.sandbox import Execution, Outcome, Program, Sandbox
 from harness.scripted import backbones, setting
 from harness.training.learning import seeded
 from tests.fixtures import ITEMS, Client, embedding, walked
@@ -134,20 +133,6 @@ def by_role(backbone: str, request: Request) -> str:
     return f"{name} {turn}{late}"
 
 
-class Passing(Sandbox):
-    def __init__(self, word: str = "GOOD") -> None:
-        self.word = word
-        self.given: list[Program] = []
-
-    async def run(self, program: Program) -> Execution:
-        self.given.append(program)
-        return Execution(Outcome.PASSED if self.word in program.source else Outcome.WRONG_ANSWER, "")
-
-
-def code_tools(sandbox: Sandbox | None = None) -> CodeTools:
-    return CodeTools(sandbox or Passing())
-
-
 async def walk(
     network: Any,
     client: Client,
@@ -156,9 +141,9 @@ async def walk(
     domain: str = "Commonsense",
     seed: int = 0,
     episode: Episode = TEST,
-    sandbox: Sandbox | None = None,
+    code_tools: CodeTools | None = None,
     greedy: bool = False,
     **changes: Any,
 ) -> tuple[Trajectory, Trace]:
     rollout = TeamRollout(network, pool(domain), config(**changes))
-    return await walked(rollout, client, item, seed, episode, code_tools=code_tools(sandbox), greedy=greedy)
+    return await walked(rollout, client, item, seed, episode, code_tools=code_tools, greedy=greedy)

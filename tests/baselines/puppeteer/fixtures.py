@@ -8,7 +8,6 @@ from numpy.typing import NDArray
 from baselines.puppeteer.agents import KEYS, TERMINATE
 from baselines.puppeteer.method import Puppeteer
 from baselines.puppeteer.policy import Config, PuppeteerRollout, Trace
-from harness.agents.code_tools import Value
 from harness.agents.trajectory import TEST, Episode, Trajectory
 from harness.benchmarks.items import CodeTask, Item
 from harness.llm.request import Reply, Request
@@ -65,18 +64,6 @@ class Certain:
         return logits - np.log(np.exp(logits).sum())
 
 
-class Scripted:
-    """Fake code tools that record the programs; each program has one value, or none."""
-
-    def __init__(self, value: Value | None = None) -> None:
-        self.returned = value
-        self.given: list[str] = []
-
-    async def value(self, text: str) -> Value | None:
-        self.given.append(text)
-        return self.returned
-
-
 async def walk(
     policy: Any,
     client: Client,
@@ -88,7 +75,7 @@ async def walk(
     **changes: Any,
 ) -> tuple[Trajectory, Trace]:
     rollout = PuppeteerRollout(policy, "small", config(**changes))
-    return await walked(rollout, client, item, seed, episode, code_tools=code_tools or Scripted())
+    return await walked(rollout, client, item, seed, episode, code_tools=code_tools)
 
 
 async def planned(*keys: str, client: Client, item: Item = MATHS, code_tools: Any = None) -> Trajectory:

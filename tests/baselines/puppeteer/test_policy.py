@@ -1,4 +1,4 @@
-"""The network, rewards, loss and update against plain NumPy, and the settings."""
+"""The network, rewards, loss and update against plain NumPy."""
 
 import math
 
@@ -11,9 +11,8 @@ from scipy.stats import entropy
 
 from baselines.puppeteer.agents import KEYS, TERMINATE
 from baselines.puppeteer.method import Puppeteer, returns
-from baselines.puppeteer.policy import STATE, ActionChoice, Config, Policy, Trace
+from baselines.puppeteer.policy import STATE, ActionChoice, Policy, Trace
 from harness.agents.trajectory import Episode
-from harness.runner.config import methods
 from harness.scripted import setting
 from harness.training.learning import Learning, seeded
 from harness.training.loop import TrainingStep
@@ -37,9 +36,7 @@ def chain(*tokens: int) -> Trace:
 
 
 @given(st.lists(st.integers(0, 5000), min_size=1, max_size=6), st.floats(0, 1), st.floats(0, 50), st.booleans())
-def test_returns_of_any_path_are_discounted_sums(
-    tokens: list[int], gamma: float, parameters_b: float, correct: bool
-) -> None:
+def test_returns_are_discounted_sums(tokens: list[int], gamma: float, parameters_b: float, correct: bool) -> None:
     values = returns(chain(*tokens), correct, parameters_b, config(gamma=gamma))
     weights = [-0.1 * math.log(1 + (at + 1) / 7) / math.log(2) for at in range(len(tokens))]
     rewards = [weight * 2 * parameters_b * used / 1e5 for weight, used in zip(weights, tokens, strict=True)]
@@ -85,10 +82,3 @@ async def test_loss_and_log_of_an_update_are_those_of_plain_numpy(limit: int) ->
     assert log["utility"] == pytest.approx(np.mean([gains[0] for gains in gains_of_all]))
     assert log["return"] == pytest.approx(np.concatenate(gains_of_all).mean())
     assert 2 < log["entropy"] <= math.log(10)
-
-
-def test_the_released_values_are_the_defaults() -> None:
-    config = Config(**methods()["puppeteer"].config)
-    assert (config.batch, config.max_steps, config.lr, config.gamma) == (1, 6, 1e-4, 0.99)
-    assert (config.entropy_weight, config.cost_weight) == (1.0, 1.0)
-    assert [setting(benchmark=key).epochs(config.epochs) for key in ("math", "gsm_hard", "mbpp")] == [5, 5, 10]

@@ -19,14 +19,15 @@ from baselines.puppeteer.agents import (
     answer_in,
 )
 from baselines.puppeteer.policy import Policy
-from harness.agents.code_tools import NO_PROGRAM, CodeTools, Value
+from harness.agents.code_tools import NO_PROGRAM, CodeTools
 from harness.agents.prompts import RECORDS_HEADER
 from harness.agents.trajectory import sample
 from harness.benchmarks.programs import fenced
 from harness.llm.request import Message, Sampling
+from harness.sandbox import Execution, Outcome
 from harness.training.learning import seeded
-from tests.baselines.puppeteer.fixtures import CODE, MATHS, Certain, Counting, Scripted, planned, walk
-from tests.fixtures import FAILED, RULES, embedding, runtime, sampling
+from tests.baselines.puppeteer.fixtures import CODE, MATHS, Certain, Counting, planned, walk
+from tests.fixtures import FAILED, RULES, FakeSandbox, embedding, runtime, sampling
 
 ACTION = {action.key: action for action in ACTIONS}
 QUESTION = "Question:\nWhat is 6 times 7?"
@@ -101,13 +102,6 @@ async def test_six_steps_are_the_most_and_the_forced_end_counts_as_if_chosen() -
     assert (trace[-1].action, trace[-1].step, trace[-1].tokens) == (TERMINATE, 6, 0)
 
 
-async def test_nobody_can_terminate_before_anybody_has_acted() -> None:
-    policy = Certain("terminate critique", "terminate")
-    trajectory, trace = await walk(policy, Counting())
-    assert [decision.choice for decision in trajectory.decisions] == ["critique", "terminate"]
-    assert trace[0].log_prob == pytest.approx(0.0)
-
-
 async def test_the_final_call_is_told_where_nobody_has_answered() -> None:
     client = Counting("I would rather not say.")
     await planned("reasoning", "planning", "terminate", client=client)
@@ -147,7 +141,7 @@ async def test_sampling_follows_the_keyed_number_of_the_step() -> None:
             assert choice.action == sample(probabilities, context.uniform(choice.step + 1, "action", 0))
 
 
-PROGRAM = "```python\nanswer = 6 * 7\n```"
+PROGRAM = "```python\nanswer = 42\n```"
 RIGHT, WRONG = "def double(x):\n    return 2 * x\n", "def double(x):\n    return x\n"
 PASSED = (
     "The program was run on every visible example of the question:\n"
@@ -163,11 +157,11 @@ WENT_WRONG = (
 async def test_a_program_that_ran_is_followed_by_a_second_call_in_its_conversation() -> None:
     """Both calls are charged, and the final call is not."""
     client = Counting(PROGRAM, "So the answer is 42", "Seen.", "The answer is 42.")
-    bench = Scripted(Value(printed="42"))
-    trajectory, trace = await walk(Certain("python", "reasoning", "terminate"), client, code_tools=bench)
+    sandbox = FakeSandbox()
+    trajectory, trace = await walk(Certain("python", "reasoning", "terminate"), client, code_tools=CodeTools(sandbox))
     question = f"Question:\n{MATHS.question}"
     opening, second, reasoning, final = client.conversations
-    assert bench.given == [PROGRAM]
+    assert [program.source for program in sandbox.given] == ["answer = 42\n"]
     assert opening[1] == Message("user", f"{question}\n\n{COMPUTE}")
     told = "The program was executed; its variable answer holds 42"
     assert second == (*opening, Message("assistant", PROGRAM), Message("user", f"{told}\n\n{STATE}"))
@@ -180,18 +174,17 @@ async def test_a_program_that_ran_is_followed_by_a_second_call_in_its_conversati
 
 
 @pytest.mark.parametrize(
-    ("reply", "value", "failure"),
+    ("reply", "failure"),
     [
-        ("I need no program. The answer is 5", None, NO_PROGRAM),
-        ('{"code": "print(42)", "answer is":', None, NO_PROGRAM),
-        (PROGRAM, Value(failure="ZeroDivisionError"), "The program gave no value: ZeroDivisionError."),
+        ("I need no program. The answer is 5", NO_PROGRAM),
+        ('{"code": "print(42)", "answer is":', NO_PROGRAM),
+        (PROGRAM, "The program gave no value: ZeroDivisionError."),
     ],
 )
-async def test_a_program_that_did_not_run_is_told_to_later_agents_and_has_no_second_call(
-    reply: str, value: Value | None, failure: str
-) -> None:
+async def test_a_program_that_did_not_run_is_told_to_others_and_has_no_second_call(reply: str, failure: str) -> None:
+    tools = CodeTools(FakeSandbox(Execution(Outcome.EXCEPTION, "ZeroDivisionError")))
     client = Counting(reply, "Then by hand. The answer is 42", "Closing.")
-    trajectory = await planned("python", "reasoning", "terminate", client=client, code_tools=Scripted(value))
+    trajectory = await planned("python", "reasoning", "terminate", client=client, code_tools=tools)
     assert [call.purpose for call in trajectory.calls] == ["act", "act", "aggregate"]
     assert client.users[1].endswith(f"[1] Programmer:\n{reply}\n\n{failure}")
     # Not even an answer that the reply states next to its program is a candidate.
@@ -199,8 +192,8 @@ async def test_a_program_that_did_not_run_is_told_to_later_agents_and_has_no_sec
 
 
 async def test_a_second_call_that_fails_leaves_the_value_and_the_first_reply() -> None:
-    client, bench = Counting(PROGRAM, FAILED, PROGRAM, PROGRAM), Scripted(Value(printed="42"))
-    trajectory = await planned("python", "python", "terminate", client=client, code_tools=bench)
+    client = Counting(PROGRAM, FAILED, PROGRAM, PROGRAM)
+    trajectory = await planned("python", "python", "terminate", client=client)
     assert [call.error for call in trajectory.calls] == [None, "gone", None, None, None]
     assert client.conversations[2][2] == Message("assistant", PROGRAM)
     assert len(client.conversations[2]) == 4

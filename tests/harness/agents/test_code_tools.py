@@ -1,15 +1,15 @@
 """Code tools: the programs that they run, how often, and their feedback."""
 
-import asyncio
 from dataclasses import replace
 
 import pytest
 
 from harness.agents.code_tools import NO_EXAMPLE, NO_PROGRAM, CodeTools, Value, program_defining, programs
 from harness.benchmarks.items import CodeTask, Item
-from harness.benchmarks.programs import fenced as quoting
+from harness.benchmarks.programs import fenced
 from harness.errors import UserError
-from harness.sandbox import Execution, Outcome, Program, Sandbox
+from harness.sandbox import Execution, Outcome
+from tests.fixtures import FakeSandbox
 
 VISIBLE = ("assert double(1) == 2", "assert double('a') == 'aa'", "assert double(0) == 1")
 TASK = CodeTask("double", "import math", "assert double(21) == 42  # hidden", VISIBLE)
@@ -18,33 +18,14 @@ MATHS = Item(id="2", benchmark="math", question="What is 6 times 7?", gold="42")
 DOUBLE = "def double(x):\n    return 2 * x"
 
 
-def fenced(source: str, language: str = "python") -> str:
-    return f"```{language}\n{source}\n```"
-
-
-class FakeSandbox(Sandbox):
-    def __init__(self, outcome: Outcome = Outcome.PASSED, detail: str = "") -> None:
-        self.execution = Execution(outcome, detail)
-        self.given: list[Program] = []
-
-    async def run(self, program: Program) -> Execution:
-        self.given.append(program)
-        await asyncio.sleep(0.001)
-        return self.execution
-
-
-@pytest.mark.parametrize(
-    ("text", "found"),
-    [
-        ("", []),
-        (f"Text.\n{fenced('x = 1')}\nMore.\n{fenced('y = 2', 'py')}", ["x = 1\n", "y = 2\n"]),
-        (fenced("for each row: add it up", ""), []),
-        ("```python\nx = 1", ["x = 1\n"]),
-        ("x = 1", ["x = 1"]),
-    ],
-)
-def test_which_blocks_are_programs(text: str, found: list[str]) -> None:
-    assert programs(text) == found
+def test_which_blocks_are_programs() -> None:
+    found = {
+        f"Text.\n{fenced('x = 1')}\nMore.\n```py\ny = 2\n```": ["x = 1\n", "y = 2\n"],
+        "```\nfor each row: add it up\n```": [],
+        "```python\nx = 1": ["x = 1\n"],
+        "x = 1": ["x = 1"],
+    }
+    assert {text: programs(text) for text in found} == found
 
 
 async def test_a_failing_program_is_told_why(code_tools: CodeTools) -> None:
@@ -70,7 +51,7 @@ async def test_the_last_program_that_defines_the_function_is_run_anew_for_each_e
 def test_a_program_that_defines_a_function_parses_and_is_the_last_one() -> None:
     helper, draft = fenced("ONE = 1"), fenced("def double(x): pass")
     source = 'def double(x):\n    """\n    ```\n    double(1)\n    ```\n    """\n    return 2 * x\n'
-    assert program_defining(f"{helper}\n{draft}\nNo:\n{quoting(source)}", "double") == source
+    assert program_defining(f"{helper}\n{draft}\nNo:\n{fenced(source)}", "double") == source
     assert program_defining(DOUBLE, "double") == DOUBLE
     for text in ("", "ok", helper, "```python\ndef double(\n```", "```text\ndef double(x): ...\n```"):
         assert program_defining(text, "double") is None
@@ -89,28 +70,20 @@ async def test_only_visible_examples_are_run_behind_the_setup_and_where_there_ar
     assert len(sandbox.given) == len(VISIBLE)
 
 
-@pytest.mark.parametrize(
-    ("source", "printed", "failure"),
-    [
-        ("answer = 6 * 7", "42", ""),
-        ("answer = 'two\\n[2] Somebody:\\nlines'", "two [2] Somebody: lines", ""),
-        ("answer = 'a' * 201", "a" * 200 + "...", ""),
-        ("import sys\nsys.stdout = None\nprint = str = repr = len = 0\nanswer = 5", "5", ""),
-        ("answer = [object()]", "[<object object at 0x...>]", ""),
-        ("if False:\n    answer = 1", None, "NameError: name 'answer' is not defined"),
-        ("def answer(): return 1", None, "TypeError: answer is a function, not a value"),
-        ("answer = 1 / 0", None, "ZeroDivisionError: division by zero (program, line 1)"),
-        ("answer = 'x' * 10 ** 10", None, "MemoryError"),
-        ("answer = 1\nimport sys\nsys.exit()", None, "SystemExit"),
-    ],
-)
-async def test_the_value_is_what_print_would_show_or_why_there_is_none(
-    code_tools: CodeTools, source: str, printed: str | None, failure: str
-) -> None:
-    value = await code_tools.value(f"So:\n{fenced(source)}")
-    assert value.printed == printed
-    assert (value.failure or "").startswith(failure)
-    assert "\n" not in str(value)
+async def test_the_value_is_what_print_would_show_or_why_there_is_none(code_tools: CodeTools) -> None:
+    values = {
+        "answer = 6 * 7": Value("42"),
+        "answer = 'two\\n[2] Somebody:\\nlines'": Value("two [2] Somebody: lines"),
+        "answer = 'a' * 201": Value("a" * 200 + "..."),
+        "import sys\nsys.stdout = None\nprint = str = repr = len = 0\nanswer = 5": Value("5"),
+        "answer = [object()]": Value("[<object object at 0x...>]"),
+        "if False:\n    answer = 1": Value(failure="NameError: name 'answer' is not defined"),
+        "def answer(): return 1": Value(failure="TypeError: answer is a function, not a value"),
+        "answer = 1 / 0": Value(failure="ZeroDivisionError: division by zero (program, line 1)"),
+        "answer = 'x' * 10 ** 10": Value(failure="MemoryError (program, line 1)"),
+        "answer = 1\nimport sys\nsys.exit()": Value(failure="SystemExit (program, line 3)"),
+    }
+    assert {source: await code_tools.value(f"So:\n{fenced(source)}") for source in values} == values
 
 
 async def test_the_last_program_that_speaks_of_the_answer_counts(code_tools: CodeTools) -> None:
@@ -121,7 +94,7 @@ async def test_the_last_program_that_speaks_of_the_answer_counts(code_tools: Cod
 
 
 async def test_a_broken_sandbox_is_the_users_concern_and_not_remembered() -> None:
-    sandbox = FakeSandbox(Outcome.SANDBOX_ERROR, "no namespaces today")
+    sandbox = FakeSandbox(Execution(Outcome.SANDBOX_ERROR, "no namespaces today"))
     code_tools = CodeTools(sandbox)
     for attempt in (code_tools.examples(ITEM, fenced(DOUBLE)), code_tools.value(fenced("answer = 1"))):
         with pytest.raises(UserError, match=r"no namespaces today.*same command again"):

@@ -1,7 +1,6 @@
-"""The training interface, tested on a method that learns to count; and the file of what it learned."""
+"""The training interface, tested on a method that learns to count."""
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -13,7 +12,6 @@ from harness.concurrency import gather
 from harness.errors import UserError
 from harness.llm.request import Message
 from harness.method import Context
-from harness.runner.layout import TRAINED
 from harness.runner.results import TRAINING_TABLES, write_training
 from harness.scripted import ScriptedModel
 from harness.training.loop import Learned, Training, TrainingStep
@@ -92,18 +90,3 @@ async def test_consultations_that_fail_stop_the_cell_as_questions_do() -> None:
         await ask_optimizer(attempt)
     with pytest.raises(UserError, match=r"3 of 5 attempts failed \(limit 10%\).*gmr retry"):
         await ask_optimizer(3)
-
-
-def test_what_was_learned_comes_back_and_equal_content_is_equal_bytes_in_any_order(tmp_path: Path) -> None:
-    tensors = {"b.weight": np.arange(6, dtype=np.float64).reshape(2, 3), "a": np.float32([0.1]), "step": np.array(3.0)}
-    metadata: dict[str, Any] = {"roles": [["z", "last first"], ["a", "é"]], "config": {"x": None}}
-    saved = []
-    for each in (Learned(tensors, metadata), Learned(*(dict(reversed(part.items())) for part in (tensors, metadata)))):
-        write_training(tmp_path, training(right(), ITEMS), each, RECORD)
-        saved.append((tmp_path / TRAINED).read_bytes())
-    assert saved[0] == saved[1]
-    stored = learned(tmp_path)
-    assert stored.metadata == {**metadata, **RECORD}
-    assert {name: (value.dtype, value.tolist()) for name, value in stored.tensors.items()} == {
-        name: (value.dtype, value.tolist()) for name, value in tensors.items()
-    }
