@@ -50,3 +50,10 @@ async def code_tools() -> AsyncIterator[Any]:
 
     async with Sandbox(LIMITS.model_copy(update={"cpu_s": 2, "wall_s": 6.0})) as sandbox:
         yield CodeTools(sandbox)
+
+
+@pytest.fixture
+def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Remove the waiting time between a client's attempts."""
+    monkeypatch.setattr("harness.llm.served_backbone.FIRST_WAIT_S", 0.0)
+    monkeypatch.setattr("openai._base_client.INITIAL_RETRY_DELAY", 0.0)

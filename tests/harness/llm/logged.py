@@ -19,6 +19,12 @@ def calls_of(path: Path) -> dict[str, dict[str, Any]]:
         return {row["key"]: {**row, "request": orjson.loads(request_text(row["request"], database))} for row in rows}
 
 
+def execute(path: Path, statement: str) -> None:
+    """Change a database as no run does."""
+    with closing(sqlite3.connect(path)) as database, database:
+        database.execute(statement)
+
+
 def content(path: Path) -> bytes:
     """Return the content of a file; of a call log or vector file, the rows independent of their order."""
     if path.suffix != ".sqlite":

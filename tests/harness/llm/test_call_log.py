@@ -1,11 +1,9 @@
 """The call log and the machine's cache: look-ups, and durability under kills and full disks."""
 
 import asyncio
-import sqlite3
 import time
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,7 +15,7 @@ from harness.database import Cache
 from harness.errors import UserError
 from harness.llm.call_log import AttemptLog, CallLog, CallLogReader, CallTexts, copy
 from harness.llm.request import Message, Reply
-from tests.harness.llm.logged import calls_of
+from tests.harness.llm.logged import calls_of, execute
 from tests.harness.llm.serving import request
 
 KINDS = pytest.mark.parametrize("kind", [CallLog, CallLogReader])
@@ -103,11 +101,6 @@ def test_a_copy_in_the_order_of_keys_is_the_same_bytes_in_any_order_of_finishing
     assert answers(tmp_path / "one.sqlite", "abc") == {"a": "A", "b": "B", "c": "C"}
     expected = {request(text).key: {**orjson.loads(request(text).record), "messages": []} for text in "abc"}
     assert {key: row["request"] for key, row in calls_of(tmp_path / "one.sqlite").items()} == expected
-
-
-def execute(path: Path, statement: str) -> None:
-    with closing(sqlite3.connect(path)) as database, database:
-        database.execute(statement)
 
 
 BOMBS = [zstandard.ZstdCompressor(write_content_size=known).compress(bytes(200 << 20)) for known in (True, False)]

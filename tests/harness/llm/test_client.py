@@ -19,7 +19,7 @@ from harness.llm.request import Message, Sampling, Served
 from harness.runner.preset import resolve
 from harness.scripted import backbone
 from tests.harness.llm.conftest import Make
-from tests.harness.llm.serving import ANSWER, MODEL, Scripted, completion, request, served_at
+from tests.harness.llm.serving import ANSWER, MODEL, Scripted, completion, models, request, served_at
 
 TEMPLATE = '{"chat_template": "{{ messages }}"}'
 
@@ -82,42 +82,39 @@ async def test_an_address_of_version_6_in_capitals(make: Make) -> None:
         assert (await client.complete("m", request())).error is None
 
 
-@pytest.mark.parametrize("answer", [[{"id": MODEL}], 403, 404])
-async def test_a_server_need_not_list_its_models(answer: Any, make: Make) -> None:
+@pytest.mark.parametrize("lists", [True, False])
+async def test_a_server_may_list_its_models_bare_or_not_at_all(lists: bool, make: Make) -> None:
     async def listed(_: web.Request) -> web.Response:
-        return web.json_response(
-            answer if isinstance(answer, list) else {}, status=200 if answer == [{"id": MODEL}] else answer
-        )
+        return web.json_response([{"id": MODEL}], status=200 if lists else 404)
 
     async with served_at(Scripted(), models=listed) as url:
-        if isinstance(answer, int):
-            with pytest.raises(UserError, match=f"{answer}.*; if it completes all the same, say `lists_models: false`"):
-                await (await make(url)).served("m", MODEL)
-        client = await make(url, lists_models=isinstance(answer, list))
+        client = await make(url, lists_models=lists)
         assert await client.served("m", MODEL) == Served(MODEL, None)
         assert await client.complete("m", request()) == ANSWER
 
 
-@pytest.mark.parametrize("text", ["<html>hello</html>", '{"models": []}'])
-async def test_a_server_of_another_kind_is_one_line(make: Make, text: str) -> None:
-    async def page(_: web.Request) -> web.Response:
-        return web.Response(text=text, content_type="text/html" if text[0] == "<" else "application/json")
-
-    async with served_at(models=page) as url:
-        with pytest.raises(UserError, match=r"does its url in config/endpoints\.yaml .* end in /v1"):
-            await (await make(url)).served("m", MODEL)
+NO_LIST = r"does its url in config/endpoints\.yaml .* end in /v1"
+ALL_THE_SAME = "if it completes all the same, say `lists_models: false`"
 
 
 @pytest.mark.parametrize(
-    ("entry", "message"),
+    ("listed", "status", "message"),
     [
-        ({"id": "/models/other.gguf"}, "does not serve 'some/model' .*; .*: `served_name`, or"),
-        ({"root": "some/model-AWQ"}, "serves the weights of some/model-AWQ under the name some/model; start it"),
+        ("<html>hello</html>", 200, NO_LIST),
+        ({"models": []}, 200, NO_LIST),
+        ({}, 403, f"403.*; {ALL_THE_SAME}"),
+        ({}, 404, f"404.*; {ALL_THE_SAME}"),
+        (models(root="some/model-AWQ"), 200, "the weights of some/model-AWQ under the name some/model; start it"),
     ],
 )
-async def test_a_server_of_another_model_is_refused(entry: dict[str, str], message: str, make: Make) -> None:
-    with pytest.raises(UserError, match=message):
-        await (await make(Scripted(**entry))).served("m", MODEL)
+async def test_a_list_without_the_model_is_one_line(listed: Any, status: int, message: str, make: Make) -> None:
+    async def answer(_: web.Request) -> web.Response:
+        page = web.Response(text=str(listed), content_type="text/html")
+        return page if isinstance(listed, str) else web.json_response(listed, status=status)
+
+    async with served_at(models=answer) as url:
+        with pytest.raises(UserError, match=message):
+            await (await make(url)).served("m", MODEL)
 
 
 def test_an_address_with_a_password_or_without_a_scheme_is_refused_and_a_password_not_repeated() -> None:

@@ -1,4 +1,4 @@
-"""Budgets: the calls that count, when a cell stops, and that calls in flight are kept."""
+"""Budgets: the calls that count, and when a cell stops."""
 
 import asyncio
 from collections import Counter
@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from harness.concurrency import gather
 from harness.llm import budget as budget_module
 from harness.llm.budget import Budget, BudgetError, Spending
 from harness.llm.call_log import AttemptLog, CallLog
@@ -30,15 +29,13 @@ class InProcess:
         return Reply.failed(MODEL, "refused") if self.asked[-1] == "fail" else ANSWER
 
 
-async def ask(server: Any, log: Path, budget: Budget, *texts: str, one_by_one: bool = False) -> None:
+async def ask(server: Any, log: Path, budget: Budget, *texts: str) -> None:
     """Run a cell of a preset whose cells have their logs in one folder."""
     spending = Spending("p", budget, lambda: log.parent.glob("*.sqlite"), [M])
     with CallLog(log) as opened, AttemptLog(log.with_suffix(".jsonl")) as attempts:
         async with ChatClient({}, opened, attempts, server, spending) as client:
-            if one_by_one:
-                for text in texts:
-                    await client.complete("m", request(text))
-            await gather(client.complete("m", request(text)) for text in texts)
+            for text in texts:
+                await client.complete("m", request(text))
 
 
 def spent_in(folder: Path) -> Counter[str]:
@@ -67,17 +64,8 @@ async def test_tokens_and_cost_are_those_of_the_tables(tmp_path: Path) -> None:
 
 async def test_two_cells_share_a_budget(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(budget_module, "CHECK_EVERY", 4)
-    names = ("one", "other")
-    cells = (
-        ask(
-            InProcess(),
-            tmp_path / f"{name}.sqlite",
-            Budget(calls=60),
-            *(f"{name} {n}" for n in range(99)),
-            one_by_one=True,
-        )
-        for name in names
-    )
+    texts = [[f"{name} {number}" for number in range(99)] for name in "ab"]
+    cells = [ask(InProcess(), tmp_path / f"{first}.sqlite", Budget(calls=60), first, *rest) for first, *rest in texts]
     assert [type(end) for end in await asyncio.gather(*cells, return_exceptions=True)] == [BudgetError] * 2
     # Each may be short of what the other has asked since the last reading of its log.
     assert 60 <= spent_in(tmp_path)["calls"] <= 60 + 2 * 4

@@ -1,10 +1,10 @@
 """Cells: targets from other cells, and the sandbox check before the first call."""
 
 import asyncio
-import dataclasses
 import shutil
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -24,44 +24,40 @@ from harness.runner.preset import resolve
 from harness.runner.resources import check_confinement
 from harness.runner.results import read_finished
 from harness.sandbox import FULL
-from tests.small_run import GMR, prepare_questions, smoke
+from tests.finished import BENCHMARK, preset
+from tests.small_run import prepare_questions
+
+GMR = Cell("gmr", BENCHMARK, "pool", 0)
 
 
 @pytest.fixture
-def run_folder(finished_run: Path, folder: Path) -> Path:
-    return Path(shutil.copytree(finished_run, folder, dirs_exist_ok=True))
+def source(finished: Path, folder: Path) -> None:
+    shutil.copytree(finished / "results", folder / "results", dirs_exist_ok=True)
 
 
-@pytest.mark.usefixtures("run_folder")
+@pytest.mark.usefixtures("source")
 def test_a_cell_meets_the_mean_cost_of_a_finished_one_and_says_so() -> None:
-    planned = plan(smoke(), Cell("self_consistency", "gsm_hard", "pool", 0))
+    planned = plan(preset(), replace(GMR, method="self_consistency"))
     run = asyncio.run(cell.run(planned))
     items = pq.read_table(layout.cell("smoke", GMR) / "items.parquet").to_pydict()
     assert run["matched"] == {"method": "gmr", "cost": fmean(items["cost_steps"]), "depth": fmean(items["depth"])}
     calls = pq.read_table(planned.folder / "calls.parquet").to_pylist()
     assert {(call["purpose"], call["step"]) for call in calls} == {("solve", 1)}
-    assert plan(smoke(), Cell("full_history", "gsm_hard", "pool", 0)).setting.seed == 100
+    assert plan(preset(), replace(GMR, method="full_history")).setting.seed == 100
     (layout.cell("smoke", GMR) / "run.json").unlink()
-    with pytest.raises(UserError, match=r"cost or depth of gmr gsm_hard pool seed 0, .*`snakemake .*/run\.json "):
-        plan(smoke(), planned.cell)
+    with pytest.raises(UserError, match=r"cost or depth of gmr humaneval pool seed 0, .*`snakemake .*/run\.json "):
+        plan(preset(), planned.cell)
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (lambda run: run.update(code="other"), "its code differs from"),
-        (lambda run: run["data"].update(split_checksum="other"), "its questions differs from"),
-    ],
-)
-@pytest.mark.usefixtures("run_folder")
-def test_a_cell_that_is_not_of_this_suite_as_it_stands_is_refused(change: Callable[[Any], Any], message: str) -> None:
+@pytest.mark.usefixtures("source")
+def test_a_cell_that_is_not_of_this_suite_as_it_stands_is_refused() -> None:
     path = layout.cell("smoke", GMR) / "run.json"
     record = orjson.loads(path.read_bytes())
-    change(record)
-    path.write_bytes(orjson.dumps(record))
-    command = "snakemake --cores all results/smoke/cells/gmr/gsm_hard/pool/seed0/run.json"
-    with pytest.raises(UserError, match=f"{message}.*{command}"):
-        read_finished(smoke().cell(GMR))
+    others = {"code": {"code": "other"}, "questions": {"data": {**record["data"], "split_checksum": "other"}}}
+    for what, change in others.items():
+        path.write_bytes(orjson.dumps({**record, **change}))
+        with pytest.raises(UserError, match=f"its {what} differs from.*snakemake --cores all {path}"):
+            read_finished(preset().cell(GMR))
 
 
 Run = Callable[..., dict[str, Any]]
@@ -90,9 +86,9 @@ def run_by(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     prepare_questions()
 
     def run(backbones: Owned, method: str = "cot", **overrides: Any) -> dict[str, Any]:
-        preset = resolve("smoke", {"benchmarks": ["gsm_hard"], "limit": {"test": 2}, **overrides})
-        planned = plan(preset, Cell(method, "gsm_hard", "qwen-2.5-14B", 0))
-        return asyncio.run(cell.run(dataclasses.replace(planned, in_process=backbones)))
+        few = resolve("smoke", {"benchmarks": ["gsm_hard"], "limit": {"test": 2}, **overrides})
+        planned = plan(few, Cell(method, "gsm_hard", "qwen-2.5-14B", 0))
+        return asyncio.run(cell.run(replace(planned, in_process=backbones)))
 
     return run
 

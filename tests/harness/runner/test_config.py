@@ -119,19 +119,17 @@ def test_a_run_of_less_than_its_preset_says_what_tables_leave_out_and_hints_keep
     assert making_with(fewer, "reports/smoke/costs.md").endswith(f" reports/smoke/costs.md {keys}`")
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
+def test_a_slip_in_a_method_is_one_line(folder: Path) -> None:
+    entry = {"module": "baselines.single", "title": "x", "rows": "pool"}
+    for changes, message in (
         ({"matches": "gmmr"}, "unknown method 'gmmr'; did you mean 'gmr'?"),
         ({"matches": "random_matched"}, "cascade matches random_matched, which matches another method; name that"),
         ({"module": "baselines.singel"}, "methods_beyond.yaml: module 'baselines.singel' of cascade was not found"),
         ({"extends": "cascade"}, "unknown base method 'cascade'; known: "),
-    ],
-)
-def test_a_slip_in_a_method_is_one_line(folder: Path, changes: dict[str, Any], message: str) -> None:
-    edit(folder, "methods_beyond.yaml", cascade={"module": "baselines.single", "title": "x", "rows": "pool", **changes})
-    with pytest.raises(UserError, match=one_line(message)):
-        config.methods()
+    ):
+        edit(folder, "methods_beyond.yaml", cascade={**entry, **changes})
+        with pytest.raises(UserError, match=one_line(message)):
+            config.methods()
 
 
 def test_a_sweep_makes_variants_and_a_method_may_have_benchmarks_of_its_own(folder: Path) -> None:

@@ -1,11 +1,9 @@
 """Recordings that answer calls of other runs: look-up, missing calls, and fallback to servers."""
 
 import asyncio
-import contextlib
 import json
 import os
 import shutil
-import sqlite3
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -33,6 +31,7 @@ from harness.sandbox import Sandbox
 from tests.command import gmr
 from tests.faults import Simulation
 from tests.finished import BENCHMARK
+from tests.harness.llm.logged import calls_of, execute
 from tests.harness.llm.serving import served_at
 
 SINGLE, GMR = Cell("single", BENCHMARK, "qwen-2.5-14B", 0), Cell("gmr", BENCHMARK, "pool", 0)
@@ -57,14 +56,19 @@ def recorded(*paths: Path, **changes: Any) -> Run:
         preset = resolve("mine")
     for key in preset.benchmarks:
         questions.write(preset, key)
+    preset.write_settings()
     return preset
+
+
+def made(preset: Run, cell: Cell) -> dict[str, Any]:
+    return asyncio.run(cells.run(plan(preset, cell)))
 
 
 def tables(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.glob("*.parquet")}
 
 
-def test_a_run_of_five_lines_makes_the_same_tables_without_a_call_a_vector_or_a_file_beside_the_recording(
+def test_a_run_of_five_lines_makes_the_same_tables_without_a_call(
     source: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     access = os.access
@@ -73,15 +77,17 @@ def test_a_run_of_five_lines_makes_the_same_tables_without_a_call_a_vector_or_a_
     preset = recorded(source)
     assert (preset.simulated, preset.limit.test, preset.backbones) == (True, 3, ("qwen-2.5-14B",))
     for cell in (SINGLE, GMR):
-        run = asyncio.run(cells.run(plan(preset, cell)))
+        run = made(preset, cell)
         folder = layout.cell("mine", cell)
         assert tables(folder) == tables(source / Path(*folder.parts[2:]))
         assert run["recordings"] == {"smoke": opened(source).sha256}
         assert (run["replies"]["asked"], run["replies"]["recorded"] > 0) == (0, True)
-        with contextlib.closing(sqlite3.connect(folder / CALL_LOG)) as log:
-            assert log.execute("SELECT count(*) FROM calls").fetchone() == (0,)
+        assert calls_of(folder / CALL_LOG) == {}
         assert not (folder / layout.VECTORS).exists()
     assert {path: path.stat().st_mtime_ns for path in source.rglob("*") if path.is_file()} == before
+    # A bundle of it holds the recorded replies and vectors.
+    pack("mine", Path("mine.zip"))
+    assert replay(Path("mine.zip"), make_reports=False).differences == {SINGLE: "", GMR: ""}
 
 
 def test_a_cell_has_the_description_that_its_own_server_gave(source: Path) -> None:
@@ -99,25 +105,14 @@ def test_a_cell_has_the_description_that_its_own_server_gave(source: Path) -> No
         assert served.details == {"max_model_len": length}
 
 
-def test_programs_with_tests_of_a_stranger_run_once_in_all_and_are_cached_for_their_preset_alone(
-    source: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_programs_with_tests_of_a_stranger_run_once_in_a_preset(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("harness.runner.questions.is_at_hand", lambda *_: False)
     preset = recorded(source)
-    asyncio.run(cells.run(plan(preset, SINGLE)))
+    made(preset, SINGLE)
     monkeypatch.setattr(Sandbox, "_execute", lambda *_: pytest.fail("a program ran again"))
-    asyncio.run(cells.run(plan(preset, SINGLE)))
+    made(preset, SINGLE)
     assert layout.cache("mine").is_file()
     assert not layout.cache().exists()
-
-
-def test_a_bundle_of_it_holds_the_recorded_replies_and_vectors(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    preset = recorded(source)
-    for cell in (SINGLE, GMR):
-        asyncio.run(cells.run(plan(preset, cell)))
-    monkeypatch.setattr("cli.bundle.last_run", lambda name: preset)
-    pack("mine", Path("mine.zip"))
-    assert replay(Path("mine.zip"), make_reports=False).differences == {SINGLE: "", GMR: ""}
 
 
 def test_a_damaged_recording_is_named_with_its_cure(source: Path) -> None:
@@ -128,10 +123,9 @@ def test_a_damaged_recording_is_named_with_its_cure(source: Path) -> None:
         (CALL_LOG, "UPDATE calls SET reply = 'another'"),
     ):
         shutil.copy(folder / file, "kept")
-        with contextlib.closing(sqlite3.connect(folder / file)) as database, database:
-            database.execute(change)
+        execute(folder / file, change)
         with pytest.raises(UserError, match=r"is damaged \(.*; fetch (it|the recording) again$") as caught:
-            asyncio.run(cells.run(plan(preset, GMR)))
+            made(preset, GMR)
         assert "sqlite3" not in str(caught.value)
         shutil.copy("kept", folder / file)
 
@@ -178,7 +172,7 @@ def test_the_log_of_an_enumeration_answers_a_router_of_one_step() -> None:
     row = Cell("gmr_one_step", BENCHMARK, "pool", 0)
     given = [word for name, value in changes.items() for word in ("--set", f"{name}={json.dumps(value)}")]
     gmr("enumerate", "--preset", "smoke", "--benchmark", BENCHMARK, *given)
-    run = asyncio.run(cells.run(plan(recorded(Path("results/smoke"), methods=["gmr_one_step"]), row)))
+    run = made(recorded(Path("results/smoke"), methods=["gmr_one_step"]), row)
     assert run["replies"]["asked"] == 0
     about, _ = pack("smoke", Path("tree.zip"))
     assert about["./"]["description"].startswith("SIMULATED BACKBONES. Preset smoke, 0 finished cells")
@@ -194,7 +188,6 @@ def test_the_log_of_an_enumeration_answers_a_router_of_one_step() -> None:
     # The same replies answer any split of the questions, of which the audit knows each cell's own.
     given = {"methods": ["gmr_one_step", "single"], "splits": "resampled", "seeds": [*range(4)]}
     drawn = recorded(Path("tree.zip"), **given, limit={"train": 2, "epochs": 1})
-    drawn.write_settings()
     plans = [plan(drawn, replace(row, seed=seed)) for seed in drawn.seeds]
     everything = {*plan(drawn, Cell("single", BENCHMARK, "qwen-2.5-32B", 0)).questions.drawn.test}
     splits = [each.questions.drawn for each in plans]
@@ -202,19 +195,15 @@ def test_the_log_of_an_enumeration_answers_a_router_of_one_step() -> None:
     assert len({each.cell.record["config_hash"] for each in plans}) == 4 > 1 < len({*splits})
     runs = [asyncio.run(cells.run(each)) for each in plans]
     assert [run["data"]["drawn"] for run in runs] == [split.checksum for split in splits]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("cli.commands.results.last_run", lambda name: drawn)
-        assert "that a training used: none" in gmr("audit", "--preset", "mine").output
+    assert "that a training used: none" in gmr("audit", "--preset", "mine").output
     with pytest.raises(UserError, match=r"limit: \{train: 4\} leaves no test question of humaneval; .* 4 questions"):
         plan(drawn.model_copy(update={"limit": drawn.limit.model_copy(update={"train": 4})}), row)
     with pytest.raises(UserError, match=r"set `limit: \{train: n\}`"):
         recorded(Path("tree.zip"), **given, limit={"train": 2, "test": 2})
     shutil.rmtree("results/mine")
-    questions.write(planned.cell.run, BENCHMARK)
+    planned = plan(recorded(Path("tree.zip"), methods=["gmr_one_step"]), row)
     asyncio.run(enumerate_steps(planned))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("cli.bundle.last_run", lambda name: planned.cell.run)
-        pack("mine", Path("again.zip"))
+    pack("mine", Path("again.zip"))
     assert replay(Path("again.zip"), make_reports=False).differences == {f"enumeration of {BENCHMARK}": ""}
 
 
@@ -224,8 +213,7 @@ async def test_a_server_is_asked_what_no_recording_holds_and_a_killed_training_g
     smoke = resolve("smoke", {"benchmarks": [BENCHMARK], "backbones": ["qwen-2.5-14B"]})
     questions.write(smoke, BENCHMARK)
     log = source / Path(*layout.cell("smoke", GMR).parts[2:]) / CALL_LOG
-    with contextlib.closing(sqlite3.connect(log)) as database, database:
-        database.execute("DELETE FROM calls WHERE number % 2")
+    execute(log, "DELETE FROM calls WHERE number % 2")
     for cells_of in source.glob("cells/[!g]*"):
         shutil.rmtree(cells_of)
     monkeypatch.setenv("GMR_ENDPOINTS", "endpoints.yaml")
