@@ -24,7 +24,6 @@ from harness.runner.layout import Cell
 from harness.runner.plan import plan
 from harness.runner.preset import resolve
 from tests.cli.bundles import made
-from tests.fake_encoder import FakeEncoder
 
 BUNDLES = sorted((ROOT / "evidence").glob("*/*.zip"))
 LONG = (pytest.mark.nightly, pytest.mark.timeout(3600))
@@ -37,9 +36,7 @@ LONG = (pytest.mark.nightly, pytest.mark.timeout(3600))
         *(pytest.param(path, "", id=path.stem, marks=LONG) for path in BUNDLES),
     ],
 )
-def test_cells_and_reports_come_out_again(
-    bundle: Path, cells: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_cells_and_reports_come_out(bundle: Path, cells: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     if cells:  # A plain run makes some of the reports, and its questions come with a package.
         monkeypatch.delenv(DATA_DIR, raising=False)
@@ -54,11 +51,8 @@ def test_cells_and_reports_come_out_again(
         assert names >= {"index.html", "main_table.md", "costs.csv", "errors.html"}
 
 
-async def test_routers_of_preset_recorded_ask_nobody_and_have_the_verdicts_of_single_calls(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("harness.runner.resources.SentenceEncoder", FakeEncoder)
+@pytest.mark.usefixtures("folder")
+async def test_routers_of_preset_recorded_ask_nobody_and_have_the_verdicts_of_single_calls() -> None:
     preset = resolve("recorded")
     questions.write(preset, "humaneval")
     items, calls = dict[str, pd.DataFrame](), dict[str, pd.DataFrame]()
@@ -102,9 +96,7 @@ def test_tables_follow_from_the_bundle(bundle: Path, tmp_path: Path) -> None:
     }
 
 
-def test_questions_of_a_recording_are_the_benchmarks_own_by_their_checksums_or_the_recordings_word(
-    tmp_path: Path,
-) -> None:
+def test_questions_are_the_benchmarks_own_by_their_checksums_or_the_recordings_word(tmp_path: Path) -> None:
     extract(ROOT / "evidence/open_grid/open_grid.zip", tmp_path)
     folder = tmp_path / "results/open_grid/data"
     own = read(folder / "mbpp.json", folder / "mbpp.items.jsonl")

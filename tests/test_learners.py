@@ -80,7 +80,7 @@ async def test_a_run_without_epochs_leaves_a_learner_as_it_begins(tmp_path: Path
 
 
 @pytest.mark.parametrize(("name", "rollouts"), [("gmr", 2), ("masrouter", 1), ("puppeteer", 1)])
-async def test_a_last_batch_that_is_not_full_is_used_and_order_and_initial_weights_follow_epoch_and_seed(
+async def test_a_last_batch_is_used_and_order_and_weights_follow_seeds(
     tmp_path: Path, name: str, rollouts: int
 ) -> None:
     weights, orders = [], []
@@ -103,9 +103,7 @@ async def test_a_last_batch_that_is_not_full_is_used_and_order_and_initial_weigh
 
 
 @pytest.mark.parametrize("name", ["gmr", "masrouter", "puppeteer"])
-async def test_rollouts_of_an_earlier_policy_are_refused_and_change_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
+async def test_rollouts_of_old_policies_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     method = LEARNERS[name].make()
     learn = method.learn
 

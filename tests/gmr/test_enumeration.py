@@ -4,13 +4,10 @@ import asyncio
 from dataclasses import replace
 from pathlib import Path
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from analysis.beyond import outcomes
-from cli.bundle import pack
-from cli.replay import replay
 from gmr.enumeration import Selection, enumerate_steps
 from harness.agents.roles import by_domain
 from harness.database import CALL_LOG
@@ -21,7 +18,6 @@ from harness.runner import cell, layout
 from harness.runner.layout import POOL, Cell
 from harness.runner.plan import plan
 from harness.runner.preset import resolve
-from tests.fake_encoder import FakeEncoder
 from tests.small_run import prepare_questions
 
 ROW, FIXED, RANDOM = (
@@ -37,21 +33,18 @@ SMALL = {
     "benchmarks": ["humaneval"],
 }
 TWO_STEPS = """
-{name}: {{extends: gmr_two_steps, title: "{name}", config: {{epochs: {{default: 2}}, batch: 2, {switches}}}}}
+{name}: {{extends: gmr_two_steps, title: "{name}", config: {{epochs: {{default: 1}}, batch: 2, {switches}}}}}
 """
 
 
-@pytest.fixture
-def _questions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("harness.runner.resources.SentenceEncoder", FakeEncoder)
+@pytest.fixture(autouse=True)
+def questions(folder: Path) -> None:
     prepare_questions("smoke", "humaneval")
 
 
-@pytest.mark.usefixtures("_questions")
 def test_routers_of_two_steps_ask_nothing_that_the_enumeration_has_not() -> None:
     modules = ("role_allocator", "llm_router", "retrieval_gate", "write_gate", "halting")
-    off = {"all_on": "", "both_gates_off": "retrieval_gate: false, write_gate: false", "sampled": "lambda_c: 0"}
+    off = {"all_on": "", "both_gates_off": "retrieval_gate: false, write_gate: false"}
     off |= {f"no_{module}": f"{module}: false" for module in modules}
     entries = (TWO_STEPS.format(name=name, switches=switches) for name, switches in off.items())
     Path("own.yaml").write_text("".join(entries), encoding="utf-8")
@@ -90,7 +83,6 @@ def test_routers_of_two_steps_ask_nothing_that_the_enumeration_has_not() -> None
     assert nodes["correct"].notna().all()
 
 
-@pytest.mark.usefixtures("_questions")
 def test_a_question_that_shows_no_example_cannot_fail() -> None:
     planned = plan(resolve("smoke", SMALL), Cell("gmr_two_steps", "humaneval", POOL, 0))
     bare = [replace(item, code=item.code and replace(item.code, visible=())) for item in planned.questions.test]
@@ -103,20 +95,13 @@ def test_a_question_that_shows_no_example_cannot_fail() -> None:
     assert nodes["step2_backbone"].notna().any(), "a training question fails"
 
 
-@pytest.mark.parametrize(
-    ("part", "message"),
-    [
-        ({"draws": 10**9, "only": "failed"}, "less than or equal to 100"),
-        ({"draws": 1}, "draws and passed add to `only: failed`"),
-        ({"only": "passed"}, "'failed'"),
-    ],
-)
-def test_a_part_that_makes_no_sense_is_one_line(part: dict[str, object], message: str) -> None:
-    with pytest.raises(UserError, match=message):
-        check(part, Selection, "gmr enumerate")
+def test_a_part_that_makes_no_sense_is_one_line() -> None:
+    with pytest.raises(UserError, match="less than or equal to 100"):
+        check({"draws": 10**9, "only": "failed"}, Selection, "gmr enumerate")
+    with pytest.raises(UserError, match="draws and passed add to `only: failed`"):
+        check({"draws": 1}, Selection, "gmr enumerate")
 
 
-@pytest.mark.usefixtures("_questions")
 def test_a_router_of_one_step_asks_nothing_that_the_enumeration_has_not() -> None:
     preset, folder = resolve("smoke", SMALL), layout.tree("smoke", "humaneval")
     planned = plan(preset, ROW)
@@ -153,19 +138,3 @@ def test_a_router_of_one_step_asks_nothing_that_the_enumeration_has_not() -> Non
     written = (folder / "nodes.parquet").read_bytes()
     assert asyncio.run(enumerate_steps(planned)) == run
     assert (folder / "nodes.parquet").read_bytes() == written, "resumed from its log, it is the same"
-    preset.write_settings()
-    pack("smoke", Path("smoke.zip"))
-    found = replay(Path("smoke.zip"), make_reports=False)
-    assert (found.differences["enumeration of humaneval"], {*found.differences.values()}) == ("", {""})
-    table = pq.read_table(folder / "nodes.parquet")
-    verdicts = table["correct"].to_pylist()
-    at = table.schema.get_field_index("correct")
-    altered = table.set_column(at, table.schema.field(at), pa.array([not verdicts[0], *verdicts[1:]]))
-    pq.write_table(altered, folder / "nodes.parquet")
-    pack("smoke", Path("altered.zip"))
-    difference = replay(Path("altered.zip"), make_reports=False).differences["enumeration of humaneval"]
-    assert difference.startswith("nodes.parquet differs in 1 rows"), difference
-    (folder / "nodes.parquet").unlink()
-    pack("smoke", Path("empty.zip"))
-    found = replay(Path("empty.zip"), make_reports=False)
-    assert found.differences["enumeration of humaneval"] == "nodes.parquet was not recorded"

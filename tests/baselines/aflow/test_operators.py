@@ -132,9 +132,7 @@ REPAIR = (A, T, c("t", if_=("t", "failed")))
         (REPAIR, UNTESTED, [WRONG], "1", WRONG),
     ],
 )
-async def test_which_nodes_ask_and_what_goes_on(
-    nodes: tuple[Any, ...], item: Item, replies: list[Any], steps: str, answer: str
-) -> None:
+async def test_which_nodes_ask(nodes: tuple[Any, ...], item: Item, replies: list[Any], steps: str, answer: str) -> None:
     trajectory = await run(flow(*nodes), ScriptedModel(*replies), item)
     assert "".join(str(call.step) for call in trajectory.calls) == steps
     assert trajectory.answer == answer
@@ -149,9 +147,7 @@ async def test_which_nodes_ask_and_what_goes_on(
         (FAILED, "one", "unlisted"),
     ],
 )
-async def test_the_ensemble_sees_candidates_and_no_output_rules_and_picks_by_letter_else_the_first(
-    reply: str | Reply, answer: str, choice: str
-) -> None:
+async def test_the_ensemble_picks_by_letter_and_else_the_first(reply: str | Reply, answer: str, choice: str) -> None:
     client = ScriptedModel("one", "two", reply)
     trajectory = await run(flow(TWICE, E), client)
     assert trajectory.answer == answer

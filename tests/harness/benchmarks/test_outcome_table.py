@@ -95,9 +95,7 @@ def test_a_preset_says_what_was_read_and_what_was_not(table: pd.DataFrame) -> No
     assert gmr("check", "gold", "--preset", "ours").exit_code == 0
 
 
-def test_replies_are_graded_by_the_benchmark_that_the_file_names(
-    table: pd.DataFrame, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_replies_are_graded_by_the_benchmark_of_the_file(table: pd.DataFrame, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(prepare, "load_items", lambda key, _, usual=prepare.load_items: usual(key, "embedded"))
     items = prepare.load_items("gsm_hard", "real").items[:10]
     replies = pd.DataFrame({"item_id": [item.id for item in items], "benchmark": "gsm_hard", "backbone": "m0"})

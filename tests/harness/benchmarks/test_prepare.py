@@ -4,7 +4,7 @@ import codecs
 import gzip
 import json
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -149,9 +149,7 @@ def declared(questions: Path, content: bytes, module: str, monkeypatch: pytest.M
     return key
 
 
-async def test_a_gold_program_that_fails_its_checks_is_stopped_with_the_reason(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_gold_program_that_fails_its_checks_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     record = {"task_id": 11, "text": "Do it twice.", "code": "def twice(f, x): return x", "test_setup_code": ""}
     tests = ["assert twice(0, 1) == 1", "assert twice(lambda x: x, 1) == 1"]
     content = json.dumps({**record, "test_list": tests}).encode()
@@ -201,23 +199,22 @@ def test_the_hub_is_asked_for_the_pinned_revision(monkeypatch: pytest.MonkeyPatc
         load_items("math", "real")
 
 
-@pytest.mark.parametrize(
-    ("name", "change", "message"),
-    [
-        ("items.jsonl", lambda text: text[: text.rindex(b"{")], r"items\.jsonl does not hold the questions.*again"),
-        ("items.jsonl", lambda text: text.replace(b'"gold":"', b'"gold":"1', 1), "another checksum"),
-        ("manifest.json", lambda text: text.replace(b'"test": [', b'"test": ["stranger",'), "does not hold"),
-        ("manifest.json", lambda text: None, "make it with `snakemake --cores all"),
-    ],
-)
-def test_files_that_are_damaged_or_do_not_belong_together(
-    name: str, change: Callable[[bytes], bytes | None], message: str, tmp_path: Path
-) -> None:
+def test_files_that_are_damaged_or_do_not_belong_together(tmp_path: Path) -> None:
     prepared("gsm_hard", tmp_path, data="embedded")
-    content = change((tmp_path / name).read_bytes())
-    (tmp_path / name).unlink() if content is None else (tmp_path / name).write_bytes(content)
-    with pytest.raises(UserError, match=message):
-        read(tmp_path / "manifest.json", tmp_path / "items.jsonl")
+    files = [tmp_path / name for name in ("manifest.json", "items.jsonl")]
+    manifest, items = (file.read_bytes() for file in files)
+    for contents, message in (
+        ((manifest, items[: items.rindex(b"{")]), r"items\.jsonl does not hold the questions.*again"),
+        ((manifest, items.replace(b'"gold":"', b'"gold":"1', 1)), "another checksum"),
+        ((manifest.replace(b'"test": [', b'"test": ["stranger",'), items), "does not hold"),
+    ):
+        for file, content in zip(files, contents, strict=True):
+            file.write_bytes(content)
+        with pytest.raises(UserError, match=message):
+            read(*files)
+    files[0].unlink()
+    with pytest.raises(UserError, match="make it with `snakemake --cores all"):
+        read(*files)
 
 
 def test_a_split_without_a_test_question_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,6 +23,7 @@ from harness.llm.request import Message, Reply, Request
 from harness.runner.layout import Cell, name_of
 from tests.fake_encoder import FakeEncoder
 
+pytestmark = pytest.mark.usefixtures("folder")
 SINGLE, AGAIN, ROUTER = Cell("single", "b", "m", 0), Cell("single", "b", "m", 1), Cell("knn_router", "b", "pool", 0)
 ASKED = Request("m", None, (Message("user", "2 + 2?"),))
 SAMPLED = replace(ASKED, temperature=0.7)
@@ -54,12 +55,6 @@ async def write(path: Path, calls: Calls) -> None:
             await log.append(request, reply)
 
 
-@pytest.fixture(autouse=True)
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "results").mkdir()
-
-
 @pytest.mark.parametrize(
     ("request_", "reply", "prompts", "is_refused"),
     [
@@ -71,9 +66,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (SAMPLED, FOUR, False, True),  # Without its prompt, the temperature of a call proves nothing.
     ],
 )
-def test_two_replies_to_one_call_at_temperature_0_refuse_a_bundle(
-    request_: Request, reply: Reply, prompts: bool, is_refused: bool
-) -> None:
+def test_two_replies_to_one_call_are_refused(request_: Request, reply: Reply, prompts: bool, is_refused: bool) -> None:
     calls = {SINGLE: [(request_, FIVE)], ROUTER: [(request_, reply)]}
     path = recorded(calls, prompts=prompts, forged="UPDATE calls SET checksum = 1")
     cells = "knn_router/b/pool/seed0 and single/b/m/seed0"
@@ -90,7 +83,7 @@ def test_a_repetition_answers_itself_alone() -> None:
             assert [found.get(request.key) for request in (ASKED, other)] == replies
 
 
-def test_the_same_cell_answers_before_the_first_recording_and_two_replies_in_a_folder_are_a_warning(
+def test_the_same_cell_answers_first_and_two_replies_in_a_folder_are_a_warning(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     recordings = [Recording(recorded({cell: [(ASKED, reply)]})) for cell, reply in ((ROUTER, FIVE), (SINGLE, FOUR))]
@@ -107,7 +100,7 @@ def test_the_same_cell_answers_before_the_first_recording_and_two_replies_in_a_f
     "forged",
     [
         "UPDATE calls SET prompt_tokens = -1",
-        "UPDATE calls SET request = zeroblob(100000000)",
+        "UPDATE calls SET request = zeroblob(70000000)",
         "ALTER TABLE calls RENAME TO c; CREATE VIEW calls AS SELECT * FROM c",
         "ALTER TABLE calls ADD COLUMN g AS (zeroblob(1000000000))",
         "CREATE TRIGGER t AFTER INSERT ON calls BEGIN SELECT 1; END",
@@ -141,9 +134,7 @@ def test_a_prompt_that_was_not_sent_is_refused_and_never_shown() -> None:
         (0.1, int, lambda length: 1, "a reply of m has 4.0 bytes per token in the middle, 10% are far"),
     ],
 )
-def test_token_counts_that_the_texts_do_not_have_are_named(
-    share: float, asked: Callable[[int], int], written: Callable[[int], int], named: str
-) -> None:
+def test_odd_token_counts(share: float, asked: Callable[[int], int], written: Callable[[int], int], named: str) -> None:
     calls = list[tuple[Request, Reply]]()
     for number in range(100):
         length = 40 + number % 25 * 2
@@ -194,7 +185,7 @@ async def test_a_replay_computes_all_recorded_vectors_again_and_a_run_a_random_s
     assert await checked(0, check, FakeEncoder()) == []
 
 
-@pytest.mark.parametrize("hint", [1.0, 0.04])  # With the second, the cosine is 0.999.
-async def test_vectors_that_could_tell_the_right_model_are_refused(hint: float) -> None:
+async def test_vectors_that_could_tell_the_right_model_are_refused() -> None:
+    """With a hint of 0.04, the cosine is 0.999."""
     with pytest.raises(UserError, match=r"the recorded vector of 'text .*' is not the encoder's"):
-        await checked(hint, VectorCheck(), FakeEncoder())
+        await checked(0.04, VectorCheck(), FakeEncoder())

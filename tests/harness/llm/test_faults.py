@@ -141,9 +141,7 @@ async def test_a_key_that_a_server_repeats_and_a_query_are_not_told_on(
 
 
 @pytest.mark.parametrize(("status", "body", "error"), TRANSIENT.values(), ids=TRANSIENT)
-async def test_what_may_pass_is_tried_again_and_recorded_as_failed_in_the_end(
-    status: int, body: dict[str, Any] | str, error: str, make: Make
-) -> None:
+async def test_what_may_pass_is_tried_again(status: int, body: dict[str, Any] | str, error: str, make: Make) -> None:
     server = Scripted(*[(status, body)] * 2)
     client = await make(server)
     assert await client.complete("m", request()) == ANSWER
@@ -180,9 +178,7 @@ async def test_a_server_whose_replies_can_never_count_stops_the_cell_and_what_th
 
 
 @pytest.mark.parametrize(("status", "body", "message", "tries"), HOPELESS)
-async def test_a_server_that_can_answer_no_call_stops_the_cell(
-    status: int, body: Any, message: str, tries: int, make: Make
-) -> None:
+async def test_a_hopeless_server_stops_the_cell(status: int, body: Any, message: str, tries: int, make: Make) -> None:
     asked = 0
 
     async def chat(http: web.Request) -> web.Response:
@@ -215,9 +211,7 @@ async def test_token_details_are_kept_if_they_are_possible(make: Make) -> None:
 
 
 @pytest.mark.parametrize(("status", "body", "reason"), REFUSED)
-async def test_a_request_that_alone_is_refused_is_final_and_stops_nothing(
-    status: int, body: Any, reason: str, make: Make
-) -> None:
+async def test_a_refusal_of_one_request_stops_nothing(status: int, body: Any, reason: str, make: Make) -> None:
     client = await make(Scripted((200, completion()), (status, body)))
     await client.complete("m", request())
     reply = await client.complete("m", request("refused"))

@@ -68,9 +68,7 @@ async def test_while_a_server_is_ill_calls_wait(make: Make, caplog: pytest.LogCa
     ("listens", "refused"),
     [(True, "Error code: 500"), (False, "APIConnectionError: Connection error. (Cannot connect to host")],
 )
-async def test_an_outage_that_lasts_stops_the_cell(
-    listens: bool, refused: str, make: Make, pace: Callable[..., None]
-) -> None:
+async def test_a_long_outage_stops_the_cell(listens: bool, refused: str, make: Make, pace: Callable[..., None]) -> None:
     pace(OUTAGE_S=0.3)
     async with served_at(Ill(500)) as url:
         client = await make(url if listens else DEAD)
@@ -114,9 +112,7 @@ async def test_calls_that_a_stall_cut_off_are_tried_again(make: Make, pace: Call
     assert [reply.error for reply in replies] == [None] * 3
 
 
-async def test_a_call_that_alone_fails_is_recorded_while_others_are_answered(
-    make: Make, caplog: pytest.LogCaptureFixture, pace: Callable[..., None]
-) -> None:
+async def test_a_call_that_alone_fails(make: Make, caplog: pytest.LogCaptureFixture, pace: Callable[..., None]) -> None:
     pace(SILENCE_S=60.0)
     client = await make(Ill())
     odd, number = asyncio.create_task(client.complete("m", request("odd"))), 0
@@ -128,9 +124,7 @@ async def test_a_call_that_alone_fails_is_recorded_while_others_are_answered(
     assert caplog.records == []
 
 
-async def test_a_call_that_fails_while_its_server_answers_a_token_is_recorded(
-    make: Make, pace: Callable[..., None]
-) -> None:
+async def test_a_call_that_fails_while_a_token_is_answered_is_recorded(make: Make, pace: Callable[..., None]) -> None:
     pace(OUTAGE_S=0.3)
     reply = await (await make(Ill())).complete("m", request("odd"))
     assert make.kept.replies == [reply]

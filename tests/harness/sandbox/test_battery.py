@@ -149,18 +149,15 @@ def traces(home: Path) -> set[str]:
 
 
 @BY_LEVEL
-@pytest.mark.parametrize(
-    ("source", "found"),
-    [
-        (probe({"may": "open('x', 'w').close()", "may not": "os.setuid(0)"}), ["may"]),
-        (probe({"getpid": "raw(172 if os.uname().machine == 'aarch64' else 39)"}), ["getpid"]),
-        (f"{PIECES['search']}\nKEPT = '{MARKER}4badcafe'", ["4badcafe"]),
-    ],
-    ids=["a probe", "a system call", "a search of memory"],
-)
-async def test_what_can_be_found_is_found(level: str, source: str, found: list[str]) -> None:
+async def test_what_can_be_found_is_found(level: str) -> None:
+    found = {
+        probe({"may": "open('x', 'w').close()", "may not": "os.setuid(0)"}): ["may"],
+        probe({"getpid": "raw(172 if os.uname().machine == 'aarch64' else 39)"}): ["getpid"],
+        f"{PIECES['search']}\nKEPT = '{MARKER}4badcafe'": ["4badcafe"],
+    }
     async with Sandbox(QUICK, workers=1, level=level) as sandbox:
-        assert await sandbox.run(Program(source, checks=f"assert f(0) == {found}, f(0)", entry_point="f")) == PASSED
+        for source, names in found.items():
+            assert await sandbox.run(Program(source, checks=f"assert f(0) == {names}, f(0)", entry_point="f")) == PASSED
 
 
 @BY_LEVEL

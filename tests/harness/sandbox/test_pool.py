@@ -10,6 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -112,9 +113,7 @@ SHORT_OF_PROCESSES = OSError(f"OSError: [Errno 11] {os.strerror(11)}")
 
 @pytest.mark.parametrize("trials", [1, 3])
 @pytest.mark.parametrize("end", [worker.WorkerLostError("killed"), TimeoutError(), STARVED, SHORT_OF_PROCESSES])
-def test_a_trial_that_is_cut_short_never_lowers_the_level(
-    ends: list[End], end: End, trials: int, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_cut_trial_lowers_no_level(ends: list[End], end: End, trials: int, caplog: pytest.LogCaptureFixture) -> None:
     need("full")
     ends += [end] * trials
     if trials == 1:
@@ -203,38 +202,38 @@ def test_users_are_told_what_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
 FOR_GOOD = {*(Outcome.PASSED, Outcome.WRONG_ANSWER, Outcome.EXCEPTION, Outcome.NOT_PLAIN)}
 FOR_GOOD |= {Outcome.NOT_EXECUTABLE, Outcome.OUTPUT_LIMIT, Outcome.CPU_LIMIT}
 
+
+class Told(Sandbox):
+    """Executes nothing: a program ends as told."""
+
+    def __init__(self, ends: Callable[[Program], Execution], limits: Limits = SMALL, **caches: Cache) -> None:
+        super().__init__(limits, **caches)
+        self.ends, self.executed = ends, list[Program]()
+
+    async def _execute(self, program: Program) -> Execution:
+        self.executed.append(program)
+        await asyncio.sleep(0)
+        return self.ends(program)
+
+
 RunCell = Callable[..., Awaitable[list[Program]]]
 
 
-def cached(folder: Path, limits: Limits = SMALL) -> Sandbox:
-    return Sandbox(limits, cache=Cache(folder / "cache.sqlite"))
-
-
 @pytest.fixture
-def run_cell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunCell:
-    async def run(
-        programs: list[Program], outcome: Outcome = Outcome.EXCEPTION, limits: Limits = SMALL
-    ) -> list[Program]:
-        ends = {program: Execution(outcome, f"ended: {program.source}", "shown 数") for program in programs}
-        executed: list[Program] = []
+def run_cell(tmp_path: Path) -> RunCell:
+    async def run(programs: list[Program], outcome: Outcome = Outcome.EXCEPTION, limits: Limits = SMALL) -> Any:
+        def ends(program: Program) -> Execution:
+            return Execution(outcome, f"ended: {program.source}", "shown 数")
 
-        async def execute(_: Sandbox, program: Program) -> Execution:
-            executed.append(program)
-            await asyncio.sleep(0)
-            return ends[program]
-
-        monkeypatch.setattr(Sandbox, "_execute", execute)
-        async with cached(tmp_path, limits) as sandbox:
-            assert [await sandbox.run(program) for program in programs] == [ends[program] for program in programs]
-        return executed
+        async with Told(ends, limits, cache=Cache(tmp_path / "cache.sqlite")) as sandbox:
+            assert [await sandbox.run(program) for program in programs] == [*map(ends, programs)]
+        return sandbox.executed
 
     return run
 
 
 @pytest.mark.parametrize("outcome", Outcome)
-async def test_a_program_is_executed_once_for_all_cells_unless_a_machine_decides(
-    run_cell: RunCell, outcome: Outcome
-) -> None:
+async def test_a_program_is_executed_once_for_all_unless_a_machine_decides(run_cell: RunCell, outcome: Outcome) -> None:
     first, second = Program("x = 1"), Program("x = 2")
     assert await run_cell([first, second, first], outcome) == [first, second]
     assert await run_cell([second, first], outcome) == ([] if outcome in FOR_GOOD else [second, first])
@@ -249,21 +248,13 @@ async def test_chance_clock_and_machine_are_not_remembered_for_others(run_cell: 
     assert await run_cell([*dependent, *others]) == dependent
 
 
-async def test_a_cell_that_resumes_sees_what_chance_clock_and_machine_gave_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    ends = {"import random": Outcome.PASSED, "while True: pass": Outcome.WALL_LIMIT, "x": Outcome.SANDBOX_ERROR}
-    numbers = itertools.count(1)
-
-    async def execute(_: Sandbox, program: Program) -> Execution:
-        return Execution(ends[program.source], f"run {next(numbers)}")
-
-    monkeypatch.setattr(Sandbox, "_execute", execute)
-    details = []
+async def test_a_cell_that_resumes_sees_what_chance_clock_and_machine_gave_it(tmp_path: Path) -> None:
+    outcomes = {"import random": Outcome.PASSED, "while True: pass": Outcome.WALL_LIMIT, "x": Outcome.SANDBOX_ERROR}
+    numbers, details = itertools.count(1), []
     for cell in ("one", "one", "other"):
-        own = Cache(tmp_path / f"{cell}.sqlite")
-        async with Sandbox(SMALL, cache=Cache(tmp_path / "cache.sqlite"), own=own) as sandbox:
-            details.append([(await sandbox.run(Program(source))).detail for source in ends])
+        caches = {"cache": Cache(tmp_path / "cache.sqlite"), "own": Cache(tmp_path / f"{cell}.sqlite")}
+        async with Told(lambda program: Execution(outcomes[program.source], f"run {next(numbers)}"), **caches) as told:
+            details.append([(await told.run(Program(source))).detail for source in outcomes])
     # A failure of the sandbox is no result.
     assert details == [["run 1", "run 2", "run 3"], ["run 1", "run 2", "run 4"], ["run 5", "run 6", "run 7"]]
 

@@ -13,15 +13,12 @@ from harness.agents.roles import catalogue
 from harness.benchmarks.catalogue import benchmark, keys
 from harness.benchmarks.items import Item
 from harness.benchmarks.prepare import load_items
-from harness.benchmarks.programs import task_of
-from harness.concurrency import gather
 from harness.errors import UserError
 from harness.files import ROOT
 from harness.llm.backbones import load
 from harness.llm.request import SIMULATED, Message, Metadata, Request
-from harness.sandbox import Outcome, Program, Sandbox
 from harness.simulator import response_model
-from harness.simulator.answers import answers_to, present
+from harness.simulator.answers import answers_to
 from harness.simulator.endpoint import QuestionIndex, SimulatedEndpoint, count_tokens, read, records
 from harness.simulator.response_model import draw_answer, score
 
@@ -65,9 +62,7 @@ def asked(messages: Sequence[Message], backbone: str = "qwen-2.5-14B", **told: s
 
 
 @pytest.mark.parametrize(("backbone", "purpose"), [("llama-3.2-3B", "my own"), ("qwen-2.5-32B", "complex")])
-def test_accuracy_and_lengths_are_as_stated(
-    endpoint: SimulatedEndpoint, questions: Questions, backbone: str, purpose: str
-) -> None:
+def test_accuracy_and_lengths(endpoint: SimulatedEndpoint, questions: Questions, backbone: str, purpose: str) -> None:
     skill, told = VALUES.backbones[backbone], VALUES.purpose(Metadata("", purpose))
     all_answers = [answers_to(item) for item in questions["gsm_hard"]]
     replies = [endpoint.complete(request_for(answers.item, backbone, purpose)).text for answers in all_answers]
@@ -79,12 +74,11 @@ def test_accuracy_and_lengths_are_as_stated(
     assert median(map(count_tokens, replies)) == pytest.approx(wanted, rel=0.1)
 
 
-def test_replies_of_every_benchmark_parse_and_are_right_or_from_the_pool(
-    endpoint: SimulatedEndpoint, questions: Questions
-) -> None:
+def test_replies_parse_and_are_right_or_from_the_pool(endpoint: SimulatedEndpoint, questions: Questions) -> None:
     malformed = []
     for item in (item for items in questions.values() for item in items):
         answers = answers_to(item)
+        assert not any(answers.benchmark.same(item, wrong, item.gold) for wrong in answers.wrong)
         answer = answers.find_answer(endpoint.complete(request_for(item)).text)
         malformed.append(answer is None)
         assert answer in (None, answers.right, *answers.wrong)
@@ -152,38 +146,6 @@ def test_only_simulated_weights_are_told_what_a_call_is_for() -> None:
         assert critique.body().get("metadata") == (told._asdict() if is_told else None)
 
 
-@pytest.mark.parametrize("key", keys())
-def test_every_mini_question_has_wrong_answers_that_read_back_as_they_were_meant(key: str) -> None:
-    for item in mini(key, 160):
-        answers = answers_to(item)
-        assert len(answers.wrong) in (3, 4)
-        for answer in (answers.right, *answers.wrong):
-            assert answers.find_answer(f"Hm.\n\n{present(answers.benchmark, item, answer)}") == answer
-        if item.code is None:
-            assert not any(answers.benchmark.same(item, wrong, item.gold) for wrong in answers.wrong)
-    assert answers.find_answer("I cannot tell.") is None
-
-
-@pytest.mark.parametrize("step", [8, pytest.param(1, marks=pytest.mark.nightly)])
-async def test_wrong_programs_of_the_mini_benchmarks_end_and_fail(step: int) -> None:
-    """Nearly all pass: the simulator does not run its programs."""
-    programs = [
-        (task_of(item), wrong)
-        for key in ("mbpp", "humaneval")
-        for item in mini(key, 160)[::step]
-        for wrong in answers_to(item).wrong
-    ]
-    async with Sandbox() as sandbox:
-        runs = (sandbox.run(Program(wrong, task.setup, task.checks, task.entry_point)) for task, wrong in programs)
-        outcomes = [run.outcome for run in await gather(runs)]
-    assert {*outcomes} <= {Outcome.WRONG_ANSWER, Outcome.EXCEPTION, Outcome.PASSED}
-    assert outcomes.count(Outcome.PASSED) <= 0.02 * len(outcomes)
-
-
-def chance(item: Item, backbone: str, told: Metadata) -> float:
-    return PHI(score(item, backbone, told, VALUES))
-
-
 def test_backbones_fail_on_different_questions_and_roles_of_the_domain_fit() -> None:
     items, plainly, complex_cot = word_problems(600), Metadata(), Metadata(purpose="complex")
     a, b = ([score(item, each, plainly, VALUES) for item in items] for each in ("llama-3.1-8B", "qwen-2.5-14B"))
@@ -211,7 +173,7 @@ def test_earlier_answers_help_or_mislead_by_the_stated_equation() -> None:
 @pytest.mark.parametrize("key", keys())
 def test_an_oracle_beats_the_best_constant_choice_by_ten_points(key: str) -> None:
     told = [Metadata(), *(Metadata(role.key) for role in catalogue())]
-    table = [[chance(item, each, one) for each in VALUES.backbones for one in told] for item in mini(key, 160)]
-    chances = np.array(table)
+    options = [(backbone, one) for backbone in VALUES.backbones for one in told]
+    chances = np.array([[PHI(score(item, *option, VALUES)) for option in options] for item in mini(key, 160)])
     constant, oracle = chances.mean(axis=0).max(), chances.max(axis=1).mean()
     assert oracle - constant > 0.1
