@@ -53,7 +53,7 @@ def test_cells_and_reports_come_out(bundle: Path, cells: str, tmp_path: Path, mo
 
 @pytest.mark.usefixtures("folder")
 async def test_routers_of_preset_recorded_ask_nobody_and_have_the_verdicts_of_single_calls() -> None:
-    preset = resolve("recorded")
+    preset = resolve("recorded", {"limit": {"train": 16, "test": 48}})
     questions.write(preset, "humaneval")
     items, calls = dict[str, pd.DataFrame](), dict[str, pd.DataFrame]()
     for method, row in (*(("single", row) for row in preset.backbones), *product(preset.methods[1:], ["pool"])):

@@ -23,11 +23,11 @@ async def test_symbolic_equality() -> None:
         assert {pair: await verifier.equal(*pair) for pair in pairs} == pairs
 
 
-@pytest.mark.parametrize("answer", ["9^{9^{9^{9^{9}}}} + 1", r"\left(" * 70 + "1" + r"\right)" * 70])
-async def test_what_would_take_for_ever_is_undecided_and_the_next_pair_is_decided(answer: str) -> None:
+async def test_what_would_take_for_ever_is_undecided_and_the_next_pair_is_decided() -> None:
     async with MathVerifier(WORKERS["impatient"]) as verifier:
-        assert await verifier.equal("1", answer) is None
-        assert await verifier.equal("2", "1+1") is True
+        for answer in ("9^{9^{9^{9^{9}}}} + 1", r"\left(" * 70 + "1" + r"\right)" * 70):
+            assert await verifier.equal("1", answer) is None
+            assert await verifier.equal("2", "1+1") is True
 
 
 async def test_a_worker_that_hangs_or_dies_is_replaced_and_gets_no_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
