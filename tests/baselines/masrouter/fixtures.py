@@ -142,8 +142,7 @@ async def walk(
     seed: int = 0,
     episode: Episode = TEST,
     code_tools: CodeTools | None = None,
-    greedy: bool = False,
     **changes: Any,
 ) -> tuple[Trajectory, Trace]:
     rollout = TeamRollout(network, pool(domain), config(**changes))
-    return await walked(rollout, client, item, seed, episode, code_tools=code_tools, greedy=greedy)
+    return await walked(rollout, client, item, seed, episode, code_tools=code_tools)

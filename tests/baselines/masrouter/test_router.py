@@ -2,7 +2,6 @@
 
 import math
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -12,10 +11,9 @@ from scipy.special import digamma
 from scipy.stats import entropy
 from torch.distributions import Normal, kl_divergence
 
-from baselines.masrouter.method import MASRouter
-from baselines.masrouter.router import VAE, Router, Trace, draw_noise
+from baselines.masrouter.router import VAE, draw_noise
 from harness.agents import rng
-from harness.agents.trajectory import Answered, Episode, sample
+from harness.agents.trajectory import Episode, sample
 from harness.training.learning import Learning
 from harness.training.loop import TrainingStep
 from tests.baselines.masrouter.fixtures import BACKBONES, MODE_NAMES, Reference, method, pool, router, walk
@@ -98,23 +96,16 @@ async def test_reward_reaches_the_number_of_agents_through_one_term_alone() -> N
         assert any(gradient is not None and gradient.abs().max() > 0 for gradient in gradients)
 
 
-async def fitted(folder: Path, client: Client, number: int, **changes: Any) -> MASRouter:
-    return await trained(method(**changes), folder, client, questions(number, "t"))
-
-
 async def test_the_label_is_given_and_the_classifier_learns_it(tmp_path: Path) -> None:
     """Roles come from the domain of the benchmark whatever the classifier says (D-MR-1)."""
     for domain in ("Code", "Math"):
         folder = tmp_path / domain
-        await fitted(folder, Client(), 8, domain=domain, epochs={"default": 4}, batch=4)
+        learner = method(domain=domain, epochs={"default": 4}, batch=4)
+        await trained(learner, folder, Client(), questions(8, "t"))
         rows = pq.read_table(folder / "training_decisions.parquet").to_pylist()
         assert {row["choice"].split("/")[0] for row in rows if row["name"] == "role"} == {domain}
         assert log(folder, "classifier_accuracy")[-1] == 1.0
         assert log(folder, "task_loss")[-1] < log(folder, "task_loss")[0]
-
-
-async def rollouts(network: Router) -> tuple[list[Answered], list[Trace]]:
-    return await graded_rollouts(walk(network, Client(), item, episode=Episode(1, 0)) for item in ITEMS)
 
 
 @pytest.mark.parametrize("bias", [0, -9])
@@ -123,7 +114,8 @@ async def test_the_loss_and_the_log_against_plain_numpy(bias: int) -> None:
     network = router(moved=0.1)
     network.number.head.weight.data.mul_(0 if bias else 30)
     network.number.head.bias.data.add_(bias)
-    answered, traces = await rollouts(network)
+    walks = (walk(network, Client(), item, episode=Episode(1, 0)) for item in ITEMS)
+    answered, traces = await graded_rollouts(walks)
     assert (len({len(trace.choices.roles) for trace in traces}) == 1) == (bias < 0)
     references = [Reference(network, trace) for trace in traces]
     vae = np.mean([network.vae_loss([trace]).item() for trace in traces])

@@ -8,7 +8,7 @@ import pytest
 from baselines.masrouter import team
 from harness.agents.code_tools import CodeTools
 from harness.agents.roles import by_key
-from harness.agents.trajectory import Episode, Trajectory
+from harness.agents.trajectory import Trajectory
 from harness.llm.request import Reply, Request
 from harness.scripted import backbones
 from tests.baselines.masrouter.fixtures import MODE_NAMES, Planned, by_role, method, role_of, walk
@@ -86,20 +86,6 @@ async def test_every_mode_calls_in_its_sequence_and_shows_everyone_what_it_shoul
     lines = [(f"Agent {'ABCDEF'[slot]}", last_text(mode, name, agents)) for slot, name in enumerate(ROLES[:agents])]
     told = f"{team.TASKS['Commonsense'].instruction}\n\n{RULES}", shown(team.LAST_OUTPUTS, *lines)
     assert tuple(message.content for message in final.messages) == told
-
-
-async def test_agents_with_the_same_prompt_are_sampled_independently() -> None:
-    """Twins on one backbone: as many samples as calls, others in another rollout, and the same ones again."""
-    sampled, again, other, greedy = (Client(lambda backbone, request: "I think so.") for _ in range(4))
-    options: Any = {sampled: {}, again: {}, other: {"episode": Episode(1, 1)}, greedy: {"greedy": True}}
-    for client, changes in options.items():
-        await walk(Planned("Debate", ["Reflector"] * 3, ["small"] * 3), client, **changes)
-    keys = [{request.key for request in client.requests} for client in options]
-    assert len(keys[0]) == len(sampled.requests) == 13
-    assert keys[1] == keys[0]
-    assert not keys[2] & keys[0]
-    # The first round is one call and its second call; then the letters of those whom an agent hears tell prompts apart.
-    assert len(keys[3]) == 2 + 6 + 1
 
 
 def failing(*names: str, later: bool = False) -> Any:

@@ -46,17 +46,16 @@ class Counting(Client):
 
 
 class Certain:
-    """Fake policy with a scripted order of preferred actions for each state."""
+    """Fake policy with a scripted order of preferred actions for each step."""
 
     def __init__(self, *plans: str) -> None:
         self.plans = [plan.split() for plan in plans]
         self.states: list[NDArray[np.float64]] = []
 
     def log_probs(self, state: NDArray[np.float64], step: int) -> NDArray[np.float64]:
-        if not any(np.array_equal(state, seen) for seen in self.states):
+        if step == len(self.states):
             self.states.append(state)
-        index = next(at for at, seen in enumerate(self.states) if np.array_equal(state, seen))
-        plan = self.plans[index] if index < len(self.plans) else ["terminate"]
+        plan = self.plans[step] if step < len(self.plans) else ["terminate"]
         logits = np.full(len(KEYS), -200.0)
         for rank, key in enumerate(plan):
             logits[KEYS.index(key)] = 50.0 - 60 * rank

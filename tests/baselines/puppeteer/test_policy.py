@@ -11,7 +11,7 @@ from scipy.stats import entropy
 
 from baselines.puppeteer.agents import KEYS, TERMINATE
 from baselines.puppeteer.method import Puppeteer, returns
-from baselines.puppeteer.policy import STATE, ActionChoice, Policy, Trace
+from baselines.puppeteer.policy import STATE, ActionChoice, Policy
 from harness.agents.trajectory import Episode
 from harness.scripted import setting
 from harness.training.learning import Learning, seeded
@@ -30,14 +30,11 @@ def plain(policy: Policy, state: np.ndarray, barred: tuple[int, ...]) -> np.ndar
     return logits - logsumexp(logits)
 
 
-def chain(*tokens: int) -> Trace:
-    steps = [ActionChoice(at, np.zeros(STATE), 1, -1.0, used) for at, used in enumerate(tokens)]
-    return (*steps, ActionChoice(len(tokens), np.zeros(STATE), TERMINATE, -1.0))
-
-
 @given(st.lists(st.integers(0, 5000), min_size=1, max_size=6), st.floats(0, 1), st.floats(0, 50), st.booleans())
 def test_returns_are_discounted_sums(tokens: list[int], gamma: float, parameters_b: float, correct: bool) -> None:
-    values = returns(chain(*tokens), correct, parameters_b, config(gamma=gamma))
+    steps = [ActionChoice(at, np.zeros(STATE), 1, -1.0, used) for at, used in enumerate(tokens)]
+    trace = (*steps, ActionChoice(len(tokens), np.zeros(STATE), TERMINATE, -1.0))
+    values = returns(trace, correct, parameters_b, config(gamma=gamma))
     weights = [-0.1 * math.log(1 + (at + 1) / 7) / math.log(2) for at in range(len(tokens))]
     rewards = [weight * 2 * parameters_b * used / 1e5 for weight, used in zip(weights, tokens, strict=True)]
     rewards.append(1.0 if correct else -1.0)

@@ -85,7 +85,7 @@ class Scripted:
 
 
 @asynccontextmanager
-async def served_at(server: Any = None, host: str = "127.0.0.1", **answers: Answer) -> AsyncIterator[str]:
+async def served_at(server: Any = None, **answers: Answer) -> AsyncIterator[str]:
     """Serve the methods ``models`` and ``chat`` of an object, or the given answers, over HTTP; yield the URL.
 
     As on an inference server, a request ends when its client disconnects.
@@ -97,8 +97,8 @@ async def served_at(server: Any = None, host: str = "127.0.0.1", **answers: Answ
             app.router.add_route("POST" if name == "chat" else "GET", path, answer)
     runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=0.1, access_log=None)
     await runner.setup()
-    await web.TCPSite(runner, host, 0, backlog=2048).start()
+    await web.TCPSite(runner, "127.0.0.1", 0, backlog=2048).start()
     try:
-        yield f"http://{f'[{host}]' if ':' in host else host}:{runner.addresses[0][1]}/v1"
+        yield f"http://127.0.0.1:{runner.addresses[0][1]}/v1"
     finally:
         await runner.cleanup()

@@ -75,13 +75,6 @@ async def test_a_key_that_no_header_takes_is_told(key: str, make: Make, monkeypa
     assert "sk-" not in str(told.value)
 
 
-async def test_an_address_of_version_6_in_capitals(make: Make) -> None:
-    async with served_at(Scripted(), host="::1") as url:
-        client = await make(url.replace("http", "HTTP"))
-        await client.served("m", MODEL)
-        assert (await client.complete("m", request())).error is None
-
-
 @pytest.mark.parametrize("lists", [True, False])
 async def test_a_server_may_list_its_models_bare_or_not_at_all(lists: bool, make: Make) -> None:
     async def listed(_: web.Request) -> web.Response:
@@ -124,6 +117,8 @@ def test_an_address_with_a_password_or_without_a_scheme_is_refused_and_a_passwor
     assert "hunter2" not in str(told.value)
     with pytest.raises(UserError, match=r"^[^\n]*m\.url: String should match pattern [^\n]*, not 'x/v1'$"):
         choose({"m": {"url": "x/v1"}}, ["m"], "endpoints.yaml")
+    for url in ("HTTP://[::1]:8000/v1", "https://10.0.0.7/v1"):
+        assert choose({"m": {"url": url}}, ["m"], "endpoints.yaml")["m"].url == url
 
 
 async def test_every_generation_parameter_is_sent_and_the_key(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -43,7 +43,7 @@ ITEM = word_problems(1)[0]
 
 @pytest.fixture(scope="module")
 def questions() -> Questions:
-    sizes = {"math": 60, "mbpp": 3, "humaneval": 3, "mmlu_pro": 100}
+    sizes = {"math": 160, "mbpp": 3, "humaneval": 3, "mmlu_pro": 100}
     return {"gsm_hard": word_problems(400), **{key: mini(key, size) for key, size in sizes.items()}}
 
 
