@@ -1,11 +1,15 @@
-"""The README and docs/methods.md agree with the templates and the configuration."""
+"""The README, docs/methods.md and docs/deviations.md agree with the templates, the configuration and the code."""
 
 import re
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pandas as pd
 import yaml
 
+from analysis import page
+from analysis.published import load
 from gmr.config import Config
 from harness.benchmarks.catalogue import entry
 from harness.files import ROOT
@@ -15,6 +19,10 @@ from harness.runner.preset import resolve
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 METHODS = (ROOT / "docs" / "methods.md").read_text(encoding="utf-8")
+LEDGER = (ROOT / "docs" / "deviations.md").read_text(encoding="utf-8")
+ENTRY = re.compile(r"\bD-[A-Z]+-\d+\b")
+HEADINGS = re.findall(r"^### (D-[A-Z]+-\d+) (.+)$", LEDGER, re.MULTILINE)
+PARTS = ("baselines", "config", "docs", "gmr", "harness", "analysis", "tests", "cli")
 
 
 def test_the_router_it_shows_is_the_one_that_a_command_writes() -> None:
@@ -61,3 +69,26 @@ def test_the_entries_it_suggests_are_valid_and_new() -> None:
         assert key not in methods()
         assert variant["extends"] == base.key
         assert Config(**{**base.config, **variant["config"]}) != Config(**base.config)
+
+
+def test_every_citation_has_an_entry() -> None:
+    known = {id_ for id_, _ in HEADINGS}
+    sources = [
+        path for part in PARTS for path in (ROOT / part).rglob("*") if path.suffix in {".py", ".yaml", ".md", ".smk"}
+    ]
+    cited = {(str(path.relative_to(ROOT)), id_) for path in sources for id_ in ENTRY.findall(path.read_text("utf-8"))}
+    assert {(path, id_) for path, id_ in cited if id_ not in known} == set()
+
+
+def test_a_page_lists_the_entries_of_its_methods_and_benchmarks() -> None:
+    def listed(titles: list[str]) -> set[str]:
+        runs: Any = [
+            SimpleNamespace(method_title=title, benchmark=key) for title in titles for key in load().benchmarks
+        ]
+        return {entry.split()[0] for entries in page._deviations(runs).values() for entry in entries}
+
+    every = {id_ for id_, _ in HEADINGS}
+    assert listed([method.title for method in methods().values()]) == every
+    of_gmr = {id_ for id_ in every if id_.startswith("D-GMR-")}
+    assert of_gmr <= listed(["Full-History"])
+    assert not of_gmr & listed(["MASRouter"])

@@ -37,7 +37,7 @@ async def test_every_gold_answer_is_right_and_a_mutant_wrong(key: str, step: int
 
 
 # Questions that are validated here.
-SAMPLE_SIZES = {"math": 60, "gsm_hard": 1319, "mbpp": 20, "humaneval": 20, "mmlu_pro": 2000}
+SAMPLE_SIZES = {"math": 30, "gsm_hard": 1319, "mbpp": 20, "humaneval": 20, "mmlu_pro": 2000}
 
 
 @pytest.mark.realdata

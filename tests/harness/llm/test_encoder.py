@@ -112,6 +112,15 @@ async def test_a_text_is_encoded_once_for_all_cells(tmp_path: Path) -> None:
     assert await encoded("", identity="another encoder") == [""]
 
 
+async def test_a_vector_recorded_with_a_cell_is_taken_whatever_computes_here(tmp_path: Path) -> None:
+    with Cache(tmp_path / "vectors.sqlite") as recorded:
+        for machine, encoded in (("first", ["text"]), ("other", [])):
+            encoder = FakeEncoder()
+            async with Embeddings(encoder, Cache(tmp_path / machine), recorded) as embeddings:
+                await embeddings.embed("text")
+            assert encoder.encoded == encoded
+
+
 def test_of_a_text_that_cells_have_differently_the_first_vector_stays(tmp_path: Path) -> None:
     cells, merged = [tmp_path / "one.sqlite", tmp_path / "other.sqlite"], tmp_path / "merged.sqlite"
     for cell in cells:

@@ -12,6 +12,7 @@ from harness.concurrency import gather
 from harness.errors import UserError
 from harness.llm.request import Message
 from harness.method import Context
+from harness.runner.layout import TRAINED
 from harness.runner.results import TRAINING_TABLES, write_training
 from harness.scripted import ScriptedModel
 from harness.training.loop import Learned, Training, TrainingStep
@@ -90,3 +91,12 @@ async def test_consultations_that_fail_stop_the_cell_as_questions_do() -> None:
         await ask_optimizer(attempt)
     with pytest.raises(UserError, match=r"3 of 5 attempts failed \(limit 10%\).*gmr retry"):
         await ask_optimizer(3)
+
+
+def test_equal_content_is_equal_bytes_in_any_order(tmp_path: Path) -> None:
+    tensors, metadata, written = {"b": np.zeros((2, 3)), "a": np.float32([0.1])}, {"z": [1], "a": "é"}, set()
+    for parts in ((tensors, metadata), (dict(reversed(part.items())) for part in (tensors, metadata))):
+        write_training(tmp_path, training(right(), ITEMS), Learned(*parts), RECORD)
+        written.add((tmp_path / TRAINED).read_bytes())
+    assert len(written) == 1
+    assert learned(tmp_path).metadata == {**metadata, **RECORD}
