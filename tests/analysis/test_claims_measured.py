@@ -119,9 +119,10 @@ def singles(wrong: np.ndarray) -> dict[Any, Any]:
     return {(*row, "mbpp", 0): number >= wrong for number, row in enumerate(SINGLE_CALLS)}
 
 
-def test_steps_of_hard_questions_which_half_of_the_single_calls_get_wrong(rng: np.random.Generator) -> None:
-    wrong, depths = rng.integers(0, 10, 80), rng.integers(1, 7, 80)
-    run = run_of(singles(wrong) | {(*GMR, "mbpp", 0): [True] * 80}, depth={(*GMR, "mbpp", 0): depths})
+def test_hard_questions_are_those_that_half_of_the_single_calls_get_wrong(rng: np.random.Generator) -> None:
+    wrong, depths, right = rng.integers(0, 10, 80), rng.integers(1, 7, 80), rng.random(80) < 0.6
+    run = run_of(singles(wrong) | {(*GMR, "mbpp", 0): right}, depth={(*GMR, "mbpp", 0): depths})
+    assert found(run, "accuracy_hard")["measured"] == pytest.approx(100 * right[2 * wrong >= 9].mean())
     record = found(run, "depth_hard", "gmr", than_measure="depth_easy")
     hard, means = 2 * wrong >= 9, [depths[2 * wrong >= 9].mean(), depths[2 * wrong < 9].mean()]
     assert record["measured"] == pytest.approx(means[0] - means[1])

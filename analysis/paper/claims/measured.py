@@ -29,7 +29,7 @@ ENDS = ("low", "high", "corrected_low", "corrected_high")
 _SEEDS = (0, 1, 2)
 _ENTROPIES = ["entropy_write", "entropy_retrieval"]
 _OF_CELLS = ("seconds", "training_steps", *_ENTROPIES)
-_BY_DIFFICULTY = ("depth_hard", "depth_easy")
+_BY_DIFFICULTY = ("depth_hard", "depth_easy", "accuracy_hard")
 # Measures that are ratios, by the function that reads them.
 _RATIOS: Mapping[Callable[[FinishedCell], Mapping[str, Ratio]], tuple[str, ...]] = {
     cache(traces.of_calls): ("later_prompt", f"calls_{LARGE}"),
@@ -149,7 +149,7 @@ def _measure(run: Run, row: Row, measure: str, benchmark: str) -> Measurement:
     tops, bottoms = (np.array([ratio[side] for ratio in ratios]) for side in (0, 1))
     if singles:
         right = np.mean([np.mean([cell.items["correct"] for cell in single], axis=0) for single in singles], axis=0)
-        counts = (right <= 0.5) == (measure == "depth_hard")
+        counts = (right <= 0.5) == measure.endswith("hard")
         tops, bottoms = tops * counts, bottoms * counts
     return Measurement(benchmark, *leave_one_out(tops, bottoms), groups)
 

@@ -54,8 +54,9 @@ MEASURES: Mapping[str, Measure] = {
     "write_rate": Measure(SHARE, ("gate_behaviour",), "write_rate", 0.05),  # steps that entered memory
     # Stored records that are shown at this step, counted from 0.
     **{name: Measure(SHARE, ("gate_behaviour",), name, 0.5) for name in (f"retrieved_{step}" for step in range(1, 6))},
-    # Steps of questions that at least half of the single-call rows answer wrong, and of all others.
+    # Steps of hard questions, which at least half of the single-call rows answer wrong, and of all others.
     **dict.fromkeys(("depth_hard", "depth_easy"), Measure("steps")),
+    "accuracy_hard": Measure(POINTS),  # on hard questions
     "entropy_write": Measure("nats"),  # lowest in training, as the next
     "entropy_retrieval": Measure("nats"),
     "redundancy_stored": Measure("cosine"),  # highest similarity of a contribution with a stored record, as the next

@@ -19,10 +19,10 @@ def calls_of(path: Path) -> dict[str, dict[str, Any]]:
         return {row["key"]: {**row, "request": orjson.loads(request_text(row["request"], database))} for row in rows}
 
 
-def execute(path: Path, statement: str) -> None:
-    """Change a database as no run does."""
+def execute(path: Path, statement: str) -> list[Any]:
+    """Change a database as no run does, or read it."""
     with closing(sqlite3.connect(path)) as database, database:
-        database.execute(statement)
+        return database.execute(statement).fetchall()
 
 
 def content(path: Path) -> bytes:

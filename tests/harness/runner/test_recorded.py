@@ -233,12 +233,9 @@ async def test_a_server_is_asked_what_no_recording_holds_and_a_killed_training_g
         assert (tables(planned.folder), again["replies"]) == (first, run["replies"])
         assert (planned.folder / "attempts.jsonl").read_bytes() == attempts
         # A bundle of it needs no vector of the recording.
-        assert vector_keys(planned.folder) & vector_keys(source / planned.folder.relative_to("results/mine"))
-
-
-def vector_keys(folder: Path) -> set[bytes]:
-    with contextlib.closing(sqlite3.connect(folder / layout.VECTORS)) as database:
-        return {key for (key,) in database.execute("SELECT key FROM embeddings")}
+        theirs = source / planned.folder.relative_to("results/mine")
+        keys = [execute(each / layout.VECTORS, "SELECT key FROM embeddings") for each in (theirs, planned.folder)]
+        assert {*keys[0]} & {*keys[1]}
 
 
 @pytest.mark.parametrize(
