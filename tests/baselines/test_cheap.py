@@ -152,19 +152,15 @@ async def test_a_cascade_stops_where_samples_agree_or_tests_pass(
     assert [decision.choice for decision in trajectory.decisions] == tests
     temperatures = [0.7 if asked[:2] == "ss" and name == "small" else 0.0 for name, _ in client.asked]
     assert [request.temperature for request in client.requests] == temperatures
-    assert [(call.step, call.slot) for call in trajectory.calls] == (
-        [(1, 0), (1, 1), (2, 0)][: len(asked)] if asked[:2] == "ss" else [(1, 0), (2, 0)][: len(asked)]
-    )
+    places = [(1, 0), (1, 1), (2, 0)] if asked[:2] == "ss" else [(1, 0), (2, 0)]
+    assert [(call.step, call.slot) for call in trajectory.calls] == places[: len(asked)]
     assert len({request.key for request in client.requests}) == len(asked)
     assert (trajectory.failed_call is not None) == (FAILED in replies)
 
 
 async def test_a_cascade_of_roles_asks_what_an_enumeration_asked() -> None:
-    keys, client, other = (
-        ["Code/ProgrammingExpert", "Code/AlgorithmDesigner"],
-        Client(lambda *_: BAD),
-        Client(lambda *_: BAD),
-    )
+    keys = ["Code/ProgrammingExpert", "Code/AlgorithmDesigner"]
+    client, other = (Client(lambda *_: BAD) for _ in keys)
     method = cascade.build(setting("small"), cascade.Config(roles=keys, without_tests="accept"))
     context = runtime(client).context(CODE)
     trajectory = context.close(await method.solve(CODE, context))

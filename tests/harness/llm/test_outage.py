@@ -19,19 +19,13 @@ CALLS = 20
 class Ill:
     """A server that meets everybody, or a call about what is odd, with a status."""
 
-    def __init__(self, status: int = 200, odd: int = 500) -> None:
-        self.status, self.odd = status, odd
+    def __init__(self, status: int = 200) -> None:
+        self.status = status
 
     async def chat(self, http: web.Request) -> web.Response:
         (message,) = (await http.json())["messages"]
-        status = self.odd if message["content"] == "odd" else self.status
+        status = 500 if message["content"] == "odd" else self.status
         return web.json_response(completion() if status == 200 else ERROR, status=status)
-
-
-async def until(holds: Callable[[], bool]) -> None:
-    async with asyncio.timeout(60):
-        while not holds():
-            await asyncio.sleep(0.005)
 
 
 @pytest.fixture(autouse=True)
@@ -53,7 +47,9 @@ async def test_while_a_server_is_ill_calls_wait(make: Make, caplog: pytest.LogCa
         await client.complete("m", request("before"))
         server.status = 503
         calls = [asyncio.create_task(client.complete("m", request(str(number)))) for number in range(CALLS)]
-        await until(lambda: len(make.tried) > (served_backbone.MAX_FAILURES + 2) * CALLS)
+        async with asyncio.timeout(60):
+            while len(make.tried) <= (served_backbone.MAX_FAILURES + 2) * CALLS:
+                await asyncio.sleep(0.005)
         assert len(make.kept.calls) == 1
         server.status = 200
         assert await asyncio.gather(*calls) == [ANSWER] * CALLS
@@ -120,7 +116,9 @@ async def test_a_call_that_alone_fails(make: Make, caplog: pytest.LogCaptureFixt
         number += 1
         assert await client.complete("m", request(str(number))) == ANSWER
     assert odd.result().error is not None
-    assert len([error for error in make.tried if error]) == served_backbone.MAX_FAILURES
+    # An attempt counts if another call was answered meanwhile, which a loaded machine may delay.
+    failures = len([error for error in make.tried if error])
+    assert served_backbone.MAX_FAILURES <= failures < served_backbone._MAX_ATTEMPTS
     assert caplog.records == []
 
 

@@ -89,11 +89,7 @@ def embedded(**changes: Any) -> Run:
     [
         (embedded, {"benchmarks": ["math", "gsm-hard"]}, "unknown benchmark 'gsm-hard'; did you mean 'gsm_hard'?"),
         (embedded, {"limit": {"tests": 3}}, "did you mean 'test'?"),
-        (
-            embedded,
-            {"limit": {"test": {"mth": 3}}},
-            "unknown benchmark 'mth'; did you mean 'math'? (benchmarks: config/",
-        ),
+        (embedded, {"limit": {"test": {"mth": 3}}}, "'mth'; did you mean 'math'? (benchmarks: config/"),
         (embedded, {"name": "mine"}, "unknown key 'name'"),
         (embedded, {"margin": 0.02}, "margin: Input should be greater than or equal to 0.5"),
         (embedded, {"splits": "all"}, "has splits: all, which leaves no training questions for aflow; use official"),
