@@ -172,12 +172,8 @@ def test_the_log_of_an_enumeration_answers_a_router_of_one_step() -> None:
     row = Cell("gmr_one_step", BENCHMARK, "pool", 0)
     given = [word for name, value in changes.items() for word in ("--set", f"{name}={json.dumps(value)}")]
     gmr("enumerate", "--preset", "smoke", "--benchmark", BENCHMARK, *given)
-    run = made(recorded(Path("results/smoke"), methods=["gmr_one_step"]), row)
-    assert run["replies"]["asked"] == 0
     about, _ = pack("smoke", Path("tree.zip"))
     assert about["./"]["description"].startswith("SIMULATED BACKBONES. Preset smoke, 0 finished cells")
-    assert about["./"]["datePublished"] > "2026"
-    shutil.rmtree("results/mine")
     planned = plan(recorded(Path("tree.zip"), methods=["gmr_one_step"]), row)
     tools = recorded_tools(planned)
     assert len(tools) == pq.read_table(layout.tree("smoke", BENCHMARK) / "tools.parquet").num_rows > 0
