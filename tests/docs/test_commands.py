@@ -16,7 +16,7 @@ from harness import files
 from harness.files import ROOT
 from harness.runner import config
 from harness.runner.preset import resolve
-from tests.docs import additions
+from tests.docs.test_adding import add, fragments, suite
 from tests.planning import plans
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -52,8 +52,8 @@ def everything(*programs: str) -> list[Command]:
 def known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """Configure what the pages add, but for methods, whose modules this process cannot import."""
     shutil.copytree(ROOT / "config", tmp_path / "config")
-    for path, new in additions.fragments("A backbone"):
-        additions.add(tmp_path, path, new)
+    for path, new in fragments("A backbone"):
+        add(tmp_path, path, new)
     monkeypatch.setattr(config, "FOLDER", tmp_path / "config")
     monkeypatch.setattr(config.catalogue, "CONFIG", tmp_path / "config" / "benchmarks.yaml")
     config.methods.cache_clear()
@@ -108,14 +108,14 @@ def parted(command: Command) -> tuple[list[str], tuple[str, ...]]:
 @pytest.mark.nightly
 def test_runs_can_be_planned(tmp_path: Path) -> None:
     """One plan for all commands that differ in their targets only, in a suite with all that the pages add to it."""
-    suite = additions.suite(tmp_path / "suite", "A backbone", "A benchmark")
-    (suite / "evidence").symlink_to(ROOT / "evidence")
+    folder = suite(tmp_path / "suite", "A backbone", "A benchmark")
+    (folder / "evidence").symlink_to(ROOT / "evidence")
     groups: defaultdict[tuple[str, ...], dict[str, str]] = defaultdict(dict)
     for command in everything("snakemake"):
         if "--unlock" not in command.words:
             targets, options = parted(command)
             groups[options] |= dict.fromkeys(targets or ["default"], str(command))
-    outcomes = plans(suite, [[*targets, *options] for options, targets in groups.items()])
+    outcomes = plans(folder, [[*targets, *options] for options, targets in groups.items()])
     texts = [f"{list(where.values())}: {text}" for where, (_, text) in zip(groups.values(), outcomes, strict=True)]
     assert "\n".join(text for text, (status, _) in zip(texts, outcomes, strict=True) if status) == ""
 

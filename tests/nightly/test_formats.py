@@ -1,5 +1,6 @@
-"""The Croissant library reads the data sets in evidence/ without a warning and finds every row."""
+"""What others read: LaTeX of every artefact compiles and fits its page, and Croissant's library reads evidence/."""
 
+import shutil
 import subprocess
 import venv
 from pathlib import Path
@@ -8,8 +9,27 @@ import pyarrow.parquet as pq
 import pytest
 
 from harness.files import ROOT
+from tests.analysis.test_renderers import compiled, sticking_out
+from tests.command import program, snakemake
+from tests.planning import checkout
 
-pytestmark = pytest.mark.nightly
+pytestmark = [pytest.mark.nightly, pytest.mark.timeout(7200)]
+
+
+@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="pdflatex is not installed")
+def test_every_fragment_compiles_and_fits_its_page(tmp_path: Path) -> None:
+    run = checkout(tmp_path / "run")
+    snakemake("reports/embedded/index.html", "--quiet", "all", folder=run, timeout_s=None)
+    fragments = sorted((run / "reports" / "embedded").rglob("*.tex"))
+    assert len(fragments) > 25
+    for path in fragments:
+        text = path.read_text()
+        if (picture := path.with_suffix(".pdf")).exists() and r"\gmrset" not in text:
+            text = rf"\begin{{figure*}}\includegraphics{{{picture}}}{text}\end{{figure*}}"
+        log = compiled(text, tmp_path, r"\documentclass[twocolumn]{article}")
+        assert "Missing character" not in log, path
+        assert sticking_out(log) == [], path
+
 
 _READ = """
 import sys, mlcroissant
@@ -24,7 +44,7 @@ def test_every_description_is_valid_and_its_records_are_found(tmp_path: Path) ->
     venv.create(tmp_path, with_pip=True)
     python = tmp_path / "bin" / "python"
     install = ["install", "--quiet", "--disable-pip-version-check", "-c", ROOT / "constraints.txt"]
-    subprocess.run([python, "-m", "pip", *install, "mlcroissant==1.1.1", "pyarrow"], check=True)
+    program(python, "-m", "pip", *install, "mlcroissant==1.1.1", "pyarrow")
     descriptions = sorted((ROOT / "evidence").glob("*/croissant.json"))
     assert descriptions
     for path in descriptions:
