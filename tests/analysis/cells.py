@@ -53,6 +53,16 @@ def verdicts(right: int, n: int) -> list[bool]:
     return [place < right for place in range(n)]
 
 
+def marked(text: str) -> list[bool]:
+    """Verdicts by letter, of which 1 is right."""
+    return [letter == "1" for letter in text]
+
+
+def pool_of(sizes: Mapping[str, float]) -> dict[str, Any]:
+    """Return backbones by key, of which the paper's tables know none, with their sizes."""
+    return {key: {"model": key, "parameters_b": size} for key, size in sizes.items()}
+
+
 def claim(*parts: Mapping[str, Any], **declared: Any) -> Claim:
     """Return a statement about MBPP, unless a part names another benchmark."""
     whole = {"key": "a", "section": "b", "place": "c", "says": "d", **declared}

@@ -1,6 +1,7 @@
-"""Bounds of a pool and headroom, and the mix at equal cost, against hand calculations; their tables."""
+"""Bounds of a pool, headroom, the mix at equal cost and gains over splits, against hand calculations; their tables."""
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -9,38 +10,35 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
-from scipy.stats import t
 
 from analysis import bounds, figure
 from analysis.beyond import router_bounds as bounded
+from analysis.beyond.splits import lead_over_mix, over_splits
 from analysis.bounds import BEST, ORACLE, RANDOM, mixes
 from analysis.exhibit import Entry
 from analysis.registry import Source
 from harness.errors import UserError
-from tests.analysis.cells import WriteCell
-from tests.analysis.reading import PRESET, costs, main_table, paired, pareto, router_bounds
+from tests.analysis.by_hand import averaged
+from tests.analysis.cells import WriteCell, marked, pool_of
+from tests.analysis.reading import PRESET, costs, main_table, paired, pareto, router_bounds, splits
 
 POOL = {"small": 1.0, "middle": 2.0, "large": 4.0}
 #: Right answers of three backbones to four questions, which cost 1, 2 and 4 each time.
 RIGHT = {"small": "1000", "middle": "1110", "large": "1101"}
-BACKBONES = {key: {"model": key, "parameters_b": size} for key, size in POOL.items()}
-
-
-def verdicts(text: str) -> list[bool]:
-    return [letter == "1" for letter in text]
+BACKBONES = pool_of(POOL)
 
 
 @pytest.fixture
 def of_pool(write_cell: WriteCell) -> list[Path]:
     """Write a cell for each backbone, and that of GMR: right where none is, with 3 calls of small and 1 of large."""
     cells = [
-        write_cell("single", key, correct=verdicts(RIGHT[key]), cost=cost, backbones={key: BACKBONES[key]}, calls=[])
+        write_cell("single", key, correct=marked(RIGHT[key]), cost=cost, backbones={key: BACKBONES[key]}, calls=[])
         for key, cost in POOL.items()
     ]
     asked = [("small", 0.25, True)] * 3 + [("large", 0.75, True), ("middle", 9.0, False)]
     calls = [dict(zip(("backbone", "cost", "is_step"), call, strict=True)) for call in asked]
     given: dict[str, Any] = {"backbones": BACKBONES, "calls": calls}
-    gmr = write_cell("gmr", "pool", correct=verdicts("1011"), cost_steps=[2, 2, 2, 6], cost_total=9, depth=2, **given)
+    gmr = write_cell("gmr", "pool", correct=marked("1011"), cost_steps=[2, 2, 2, 6], cost_total=9, depth=2, **given)
     return [*cells, gmr]
 
 
@@ -85,7 +83,7 @@ def test_a_choice_of_one_answer_a_question_gains_no_more_than_the_oracle(given_:
 
 def test_rows_are_held_against_the_bounds(of_pool: list[Path], write_cell: WriteCell) -> None:
     given: dict[str, Any] = {"backbones": BACKBONES, "calls": [{"backbone": "small", "cost": 1.0, "is_step": True}]}
-    table = router_bounds(*of_pool, write_cell("cascade", "pool", correct=verdicts("1000"), cost=1.5, **given))
+    table = router_bounds(*of_pool, write_cell("cascade", "pool", correct=marked("1000"), cost=1.5, **given))
     sections = [one.labels[1] for one in table.rows]
     names = ["Oracle over the pool", "Best single backbone (middle)", "Random backbone", "Cascade", "GMR"]
     assert (sections, len({one.section for one in table.rows})) == (names, 3)
@@ -132,9 +130,7 @@ def test_a_router_is_compared_with_the_coin_that_costs_as_much(write_cell):
         "GMR": ("+15.00", "↑"),
         "MASRouter": ("0.00", ""),
     }
-    worth = 100.0 * (places < 75) - 50.0 * (places < 40) - 50.0 * (places < 80) - 15
-    df = (worth**2).sum() ** 2 / (worth**4).sum() - 1
-    reach = t.ppf(0.975, df) * worth.std(ddof=1) / 10
+    _, reach, _ = averaged([100.0 * (places < 75) - 50.0 * (places < 40) - 50.0 * (places < 80)])
     assert shown["GMR"].below == f"+{15 - reach:.1f}, +{15 + reach:.1f}"
     assert paired(*cells).entry("GSM-Hard", "vs. mix", "MASRouter").text == "0.00"
     record = costs(*cells).record(method="gmr")
@@ -147,3 +143,48 @@ def test_a_router_is_compared_with_the_coin_that_costs_as_much(write_cell):
     lines = {line.get_linestyle(): np.array(line.get_data()) for line in panel.lines if len(line.get_xdata()) > 1}
     assert np.interp(2 / 3, *lines[":"]) == pytest.approx(60, abs=0.1)
     assert lines["-"].tolist() == [[pytest.approx(2 / 3), 1], [52, 53]]
+
+
+# Gains over splits.
+
+GENERATOR = np.random.default_rng(0)
+TESTS = GENERATOR.random((12, 40)).argsort(axis=1) >= 15
+
+
+def test_what_depends_on_questions_alone_has_the_interval_over_questions():
+    worth = GENERATOR.normal(size=40)
+    found = over_splits(np.where(TESTS, worth, np.nan)).estimate()
+    mean, reach, _ = averaged([worth])
+    assert found[:3] == pytest.approx((mean, mean - reach, mean + reach))
+
+
+def test_splits_that_share_training_questions_add_more_than_their_number_says():
+    """If only splits differ, the mean varies by 1 / K + m / n of their variance."""
+    shift = np.concatenate([np.arange(1.0, 7), -np.arange(1.0, 7)])
+    found = over_splits(np.where(np.tile(TESTS[:6], (2, 1)), shift[:, np.newaxis], np.nan))
+    assert found.value == pytest.approx(0)
+    assert found.variance == pytest.approx(shift.var(ddof=1) * (1 / 12 + 15 / 40))
+    assert found.df == pytest.approx(11)
+
+
+def test_a_row_that_is_a_mix_leads_by_nothing_on_any_question():
+    models = np.where(TESTS, GENERATOR.random((2, 2, 1, 40)), np.nan)
+    models[1] += 1  # dearer and better
+    row = 0.3 * models[0] + 0.7 * models[1]
+    assert lead_over_mix(row, models)[TESTS] == pytest.approx(0)
+    # What is dearer than the best model is compared with that model; below the cheapest, with the cheapest.
+    for cost, model in ((9.0, 1), (-9.0, 0)):
+        lead = lead_over_mix(np.stack([row[0], row[1] + cost]), models)
+        assert lead[TESTS] == pytest.approx((row[0] - models[model][0])[TESTS])
+
+
+def test_rows_that_do_not_learn_are_restricted_to_the_test_questions_of_each_split(write_cell):
+    """Of four questions each split tests two. The fixed choice is right on all it is tested on, the single on one."""
+    cells = [write_cell(correct=[True, False, False, False], splits="resampled")]
+    for seed, places in enumerate(((0, 1), (2, 3), (0, 2))):
+        about = {"item_id": [f"item-{place:04d}" for place in places], "seed": seed, "n_train": 2}
+        cells.append(write_cell("fixed_step", "pool", correct=[True, True], splits="resampled", **about))
+    row = splits(*cells, preset=SimpleNamespace(**{**vars(PRESET), "reference": "fixed_step"})).record(method="single")
+    assert (row["splits"], row["n"], row["gaining"]) == (3, 4, 0)
+    assert (row["accuracy"], row["gain"]) == (25, -75)
+    assert float(row["sd"]) == pytest.approx(np.std([50, 100, 50], ddof=1))

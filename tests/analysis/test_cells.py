@@ -33,20 +33,11 @@ def flip_a_bit(path: Path) -> None:
 
 
 def test_a_cell_comes_back_as_written_in_the_order_of_the_items(write_cell):
-    folder = write_cell(
-        "cot", "qwen-2.5-32B", "math", seed=2, correct=[True, False], status=["graded", "unparsable"],
-        also=[[("math_verify", True)], []], notes=["limit: 2\ntest items"],
-    )  # fmt: skip
+    folder = write_cell(correct=[True, False], status=["graded", "unparsable"], notes=["limit: 2\ntest items"])
     cell = read(folder)
-    assert (cell.run.method, cell.run.backbone, cell.run.benchmark, cell.run.seed) == ("cot", "qwen-2.5-32B", "math", 2)
     assert cell.run.notes == ("limit: 2 test items",)
-    assert cell.run.data.n_test == 2
     assert list(cell.items["correct"]) == [True, False]
     assert list(cell.items["status"]) == [Status.GRADED, Status.UNPARSABLE]
-    assert cell.rules == ("math_verify",)
-    assert list(cell.items["math_verify"].eq(True)) == [True, False]
-    assert list(cell.items["math_verify"].isna()) == [False, True]
-    assert list(cell.items["cost_total"]) == [0.25, 0.25]
     items = pq.read_table(folder / "items.parquet")
     pq.write_table(items.take([1, 0]), folder / "items.parquet")
     change_run(folder, tables=digests(folder))

@@ -11,7 +11,7 @@ from analysis.exhibit import md_escape, write
 from analysis.paper.claims.judge import FAILS, HOLDS, UNDECIDED, VERDICTS, Judged, decide, judge
 from analysis.paper.claims.measured import Run, seeds_of
 from analysis.paper.claims.report import build
-from analysis.paper.claims.statements import CLAIMS, PAPER, ROWS
+from analysis.paper.claims.statements import CLAIMS, ROWS
 from analysis.registry import Source, artefact
 from harness.runner.preset import resolve
 from harness.runner.results import SIMULATED_WARNING
@@ -29,15 +29,12 @@ NOT_CONSISTENT = {
 }
 # Computed by hand from the tables, by number of the comparison: the value, and the range that rounding allows.
 BY_HAND = {
-    ("humaneval_cheaper_than_puppeteer", 0): (-31.9149, (-33.6842, -30.1075)),
     ("gsm_caption_cost", 0): (100 * (0.587 / 0.445 - 1), (100 * (0.5865 / 0.4455 - 1), 100 * (0.5875 / 0.4445 - 1))),
     ("gates_save_cost", 1): (-100 / 33, (100 * (0.0315 / 0.0335 - 1), 0)),
     ("one_method_two_names", 0): (70.27 - 67.99, (2.27, 2.29)),
-    ("half_the_roles", 1): (89.06 - 89.84, (-0.79, -0.77)),
     ("average_lead_over_puppeteer", 0): (77.73 - 75.29, (2.43, 2.45)),
     ("worst_seed_beats_best", 1): (76.62 - 74.27, (2.34, 2.36)),
     ("halting_saves_training", 0): (100 * (47.9 / 26.5 - 1), (100 * (47.85 / 26.55 - 1), 100 * (47.95 / 26.45 - 1))),
-    ("write_gate_is_no_constant", 0): (39.6, (39.55, 39.65)),
     ("retrieval_more_selective", 1): (9 - 30, (-22, -20)),
     ("without_halting_costs_more", 1): (168.75, (100 * (0.0855 / 0.0325 - 1), 100 * (0.0865 / 0.0315 - 1))),
 }
@@ -69,9 +66,6 @@ def test_each_row_is_compared_with_each_other_row(judged: dict[str, Judged]) -> 
     """MASRouter and Puppeteer with all baselines but these two; GMR with all on each of four benchmarks."""
     assert len(judged["two_strongest_baselines"].records) == 2 * (len(ROWS) - 3)
     assert [len(part) for part in judged["best_on_four"].parts] == [len(ROWS) - 1] * 4
-    leads = {record["than"]: record["published"] for record in judged["best_average"].records}
-    others = {row.average for row in PAPER.rows if row.method != "gmr"}
-    assert min(leads.values()) == pytest.approx(77.73 - max(others))
 
 
 @pytest.mark.parametrize(
@@ -157,20 +151,6 @@ def test_a_published_value_is_one_of_another_sample(lost: int, is_inside: bool, 
 # The report.
 
 
-@pytest.fixture
-def cells(write_cell: Any) -> list[Path]:
-    """Return every row of the main table on one benchmark."""
-    return [
-        write_cell(
-            *row,
-            "gsm_hard",
-            correct=[item % 7 < number % 5 + 2 for item in range(40)],
-            cost=[1e-4 * (number + item) for item in range(1, 41)],
-        )
-        for number, row in enumerate(ROWS)
-    ]
-
-
 def source(cells: list[Path]) -> Source:
     return Source(resolve("embedded"), tuple(cells), legend=artefact("claims").legend)
 
@@ -206,7 +186,11 @@ def test_other_models_than_the_paper_s_are_named_and_decide_nothing(write_cell: 
     assert f"qwen-2.5-32B is {pool['qwen-2.5-32B']['model']} with weights" in report.summary[1]
 
 
-def test_records_carry_numbers_and_provenance(cells: list[Path], tmp_path: Path) -> None:
+def test_records_carry_numbers_and_provenance(write_cell: Any, tmp_path: Path) -> None:
+    cells = [
+        write_cell(*row, correct=verdicts(15 + number, 40), cost=[1e-4 * (number + item) for item in range(1, 41)])
+        for number, row in enumerate(ROWS)
+    ]
     written = write(build(source(cells), SOME), tmp_path, "claims")
     assert [path.name for path in written] == ["claims.csv", "claims.md", "claims.html"]
     rows = list(csv.DictReader(written[0].read_text(encoding="utf-8").splitlines()))

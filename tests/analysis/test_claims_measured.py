@@ -9,13 +9,12 @@ import pytest
 from scipy.stats import t
 from statsmodels.stats.proportion import proportion_confint
 
-from analysis.finished_cells import read, read_all
+from analysis.finished_cells import read_all
 from analysis.frames import Results
-from analysis.paper import traces
 from analysis.paper.claims.judge import HOLDS, UNDECIDED, judge
 from analysis.paper.claims.measured import SINGLE_CALLS, Record, Run
 from analysis.paper.claims.statements import LARGE, PAPER
-from tests.analysis.cells import claim, decision, run_of, timed, trajectory
+from tests.analysis.cells import claim, decision, pool_of, run_of, timed, trajectory
 from tests.analysis.cells import verdicts as first
 
 BENCHMARKS = tuple(PAPER.benchmarks)
@@ -146,15 +145,12 @@ def test_prompts_and_backbones_of_steps(make: Any, rng: np.random.Generator) -> 
         for error in (None, "gone")
     ]
     calls = [{**row, "prompt_tokens": int(rng.integers(1, 999))} for row in rows if rng.random() < 0.7]
-    backbones = {key: {"model": key} for key in (LARGE, "qwen-2.5-14B", "llama-3.2-3B")}
-    folder = make(benchmark="mbpp", calls=calls, backbones=backbones)
+    folder = make(benchmark="mbpp", calls=calls, backbones=pool_of({LARGE: 32, "qwen-2.5-14B": 14}))
     kept = [call for call in calls if call["is_step"] and call["error"] is None]
     later = [call["prompt_tokens"] for call in kept if call["step"] > 1]
-    shares = {key: sum(call["backbone"] == key for call in kept) / len(kept) for key in backbones}
     assert of_cells("later_prompt", folder)["measured"] == pytest.approx(np.mean(later))
-    assert of_cells(f"calls_{LARGE}", folder)["measured"] == pytest.approx(100 * shares[LARGE])
-    ratios = traces.of_calls(read(folder))
-    assert {key: ratios[f"calls_{key}"].value for key in backbones} == pytest.approx(shares)
+    share = np.mean([call["backbone"] == LARGE for call in kept])
+    assert of_cells(f"calls_{LARGE}", folder)["measured"] == pytest.approx(100 * share)
 
 
 def test_redundancy_of_what_is_stored_and_what_is_refused(make: Any, rng: np.random.Generator) -> None:
@@ -174,8 +170,6 @@ def test_redundancy_of_what_is_stored_and_what_is_refused(make: Any, rng: np.ran
         assert record["low"] < record["measured"] < record["high"]
     record = of_cells("redundancy_refused", folder, than="gmr", than_measure="redundancy_stored")
     assert record["measured"] == pytest.approx(np.mean(by_choice["no"]) - np.mean(by_choice["yes"]))
-    record = of_cells("redundancy_stored", make(benchmark="mbpp", decisions=[]))
-    assert (record["outcome"], "nothing was drawn" in record["reason"]) == (UNDECIDED, True)
 
 
 def test_training_logs(write_cell: Any, make: Any) -> None:

@@ -13,7 +13,7 @@ from scipy import optimize, stats
 
 from analysis import statistics
 from analysis.statistics import accuracy, macro_average, paired, wilson
-from tests.analysis.by_hand import averaged, crossed, mcnemar
+from tests.analysis.by_hand import averaged, mcnemar
 
 Z = NormalDist().inv_cdf(0.975)
 
@@ -34,14 +34,6 @@ def test_wilson_is_the_score_interval(count: tuple[int, int]):
 
 def test_the_examples_of_docstrings() -> None:
     assert doctest.testmod(statistics) == (0, 1)
-
-
-@pytest.mark.parametrize("spread", [0, 0.1])
-def test_several_seeds_and_their_items_are_drawn_apart(spread: float):
-    random = np.random.default_rng(3)
-    verdicts = random.random((3, 60)) < np.array([[0.6 - spread], [0.6], [0.6 + spread]])
-    mean, reach, _ = crossed(verdicts.astype(float))
-    assert accuracy(verdicts.tolist())[:3] == pytest.approx((mean, mean - reach, mean + reach))
 
 
 @given(counts_up_to(59), st.data(), st.sampled_from([0.025, 0.005]))

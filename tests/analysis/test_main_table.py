@@ -7,7 +7,7 @@ from analysis.published import load
 from analysis.statistics import wilson
 from harness.llm.request import Sampling
 from tests.analysis.by_hand import crossed
-from tests.analysis.cells import TITLES, verdicts
+from tests.analysis.cells import TITLES, pool_of, verdicts
 from tests.analysis.reading import Read as Table
 from tests.analysis.reading import errors, main_table, paired
 
@@ -66,7 +66,7 @@ def test_a_row_the_paper_does_not_have_follows_at_the_end(write_cell):
 
 
 def test_a_row_on_another_pool_has_no_published_value_and_stands_where_its_method_does(write_cell):
-    pool = {key: {"model": key, "parameters_b": size} for key, size in (("a-3B", 3), ("a-1B", 1))}
+    pool = pool_of({"a-3B": 3, "a-1B": 1})
     single = [write_cell("single", key, backbones={key: one}) for key, one in pool.items()]
     table = main_table(*single, write_cell("gmr", "pool", backbones=pool))
     rows = [("Single LLM", "a-1B"), ("Single LLM", "a-3B"), ("GMR", "LLM Pool")]
@@ -74,16 +74,14 @@ def test_a_row_on_another_pool_has_no_published_value_and_stands_where_its_metho
     for row in table.rows:
         entry = row.entries[0]
         assert (entry.text, entry.beside, entry.mark) == ("75.00", "", ""), "equal values are not ranked"
-    mine = {"mine": {"model": "me/mine", "parameters_b": 1}}
     for row in (("single", "mine"), ("gmr", "pool")):
-        assert len(main_table(write_cell(*row, backbones=mine)).rows) == 1
+        assert len(main_table(write_cell(*row, backbones=pool_of({"mine": 1}))).rows) == 1
     assert len(main_table(write_cell("gmr", "pool")).rows) == 21
 
 
 def test_a_method_that_asks_one_more_backbone_makes_no_other_pool(write_cell):
-    paper = load().prices
-    pool = {key: {"model": key, "parameters_b": 3} for key in paper}
-    more = {**pool, "judge-7B": {"model": "judge", "parameters_b": 7}}
+    pool = pool_of(dict.fromkeys(load().prices, 3))
+    more = pool | pool_of({"judge-7B": 7})
     table = main_table(write_cell("gmr", "pool", backbones=pool), write_cell("mine", "pool", backbones=more))
     assert place(table, "GSM-Hard", "GMR", "LLM Pool").beside != ""
     assert len(table.rows) == 22

@@ -21,7 +21,7 @@ from analysis.paired_tests import ENDS, compare, detectable, holm, p_value
 from harness.errors import UserError
 from harness.runner.preset import resolve
 from tests.analysis.by_hand import averaged, crossed, mcnemar
-from tests.analysis.cells import WriteCell
+from tests.analysis.cells import WriteCell, pool_of
 from tests.analysis.reading import PRESET, paired
 from tests.analysis.reading import Read as Table
 
@@ -165,7 +165,7 @@ def test_a_pair(write_cell: WriteCell) -> None:
 
 
 def test_one_row_one_question_and_costs_of_zero(write_cell: WriteCell) -> None:
-    alone = paired(write_cell("single", "mine", backbones={"mine": {"model": "me/mine", "parameters_b": 1}}))
+    alone = paired(write_cell("single", "mine", backbones=pool_of({"mine": 1})))
     assert [row.labels[0] for row in alone.rows] == ["no other row"]
     places = [(method, benchmark) for method in ("gmr", "masrouter") for benchmark in ("math", "mbpp")]
     table = paired(*(write_cell(method, "pool", key, correct=[method == "gmr"], cost=0) for method, key in places))
@@ -252,8 +252,8 @@ def test_the_reference_is_that_of_the_preset_else_ones_own_else_gmr_else_the_dea
     assert named(gmr, mine, *singles, last) == "The my_last (LLM Pool)"
     assert named(*singles, gmr) == "GMR (LLM Pool)"
     assert named(*singles, write_cell("masrouter", "pool", backbones=priced)) == "Single LLM (large)"
-    free = {key: {"model": key, "parameters_b": 1} for key in ("first", "second")}
-    equal = [write_cell("single", key, backbones={key: free[key]}, correct=[key == "second"] * 4) for key in free]
+    free = ("first", "second")
+    equal = [write_cell("single", key, backbones=pool_of({key: 1}), correct=[key == "second"] * 4) for key in free]
     assert named(*equal) == named(*reversed(equal)) == "Single LLM (second)", "without prices the most accurate"
     assert resolve("smoke", {"reference": "cot"}).reference == "cot"
     with pytest.raises(UserError, match="unknown method 'gmrr'; did you mean 'gmr'"):

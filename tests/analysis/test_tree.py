@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.stats import binomtest, t
+from statsmodels.stats.proportion import proportion_confint
 
 from analysis.finished_cells import read
 from analysis.paired_tests import compare
@@ -16,7 +17,7 @@ from harness.files import sha256
 from harness.runner import layout
 from harness.runner.preset import resolve
 from tests.analysis.by_hand import crossed
-from tests.analysis.cells import WriteCell, decision
+from tests.analysis.cells import WriteCell, decision, marked, pool_of
 from tests.analysis.reading import Read, second_step, tree
 
 #: Verdicts of eight test questions by backbone, role and whether the step is stored; with nothing stored, of any role.
@@ -31,10 +32,6 @@ RIGHT = {
 COST = {"small": 1.0, "large": 3.0}
 #: Verdicts of two seeds.
 LEARNED, DRAWN = ("11111100", "11110010"), ("11100000", "10010000")
-
-
-def verdicts(text: str) -> list[bool]:
-    return [letter == "1" for letter in text]
 
 
 def nodes() -> pd.DataFrame:
@@ -61,11 +58,11 @@ def cells(write_cell: WriteCell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     """Two seeds of a learned, a random and the best fixed choice, and the enumeration of preset open_tree."""
     monkeypatch.chdir(tmp_path)
     write_tree(layout.tree("open_tree", "humaneval"), nodes())
-    given = {"backbones": {key: {"model": key, "parameters_b": size} for key, size in COST.items()}, "updates": ()}
+    given = {"backbones": pool_of(COST), "updates": ()}
     by_method = {"gmr_one_step": LEARNED, "random_one_step": DRAWN, "fixed_step": [RIGHT["large", "Code/A", True]] * 2}
     taken = [decision("step", "Code/A of large", item=item) for item in range(8)]
     return [
-        write_cell(method, "pool", "humaneval", seed=seed, correct=verdicts(text), decisions=taken, **given)
+        write_cell(method, "pool", "humaneval", seed=seed, correct=marked(text), decisions=taken, **given)
         for method, seeds in by_method.items()
         for seed, text in enumerate(seeds)
     ]
@@ -93,11 +90,8 @@ def test_paths_and_effects(cells: list[Path]) -> None:
         ("nothing stored", "large", 25),
     ]
     assert float(table.record(title="nothing stored", on="large")["cost_all_calls"]) == 4.5
-    # Wilson's interval of 3 of 8.
-    z, n, p = 1.959964, 8, 3 / 8
-    middle, reach = p + z**2 / 2 / n, z * np.sqrt(p * (1 - p) / n + z**2 / 4 / n**2)
     ends = numbers(table.record(title="Code/A", on="small"), "accuracy_low", "accuracy_high")
-    assert ends == pytest.approx([100 * (middle + sign * reach) / (1 + z**2 / n) for sign in (-1, 1)], abs=0.006)
+    assert ends == pytest.approx([100 * end for end in proportion_confint(3, 8, method="wilson")], abs=0.006)
     # Two roles that differ on 3 (1 and 2) and 2 questions (2 and 0): Q is (b - c)^2 / (b + c), one degree of freedom.
     small, large = table.record(title="Role: Code/B − Code/A"), table.record(title="Role: Code/A − Code/B")
     assert (small["on"], large["on"]) == ("small", "large")
@@ -119,7 +113,7 @@ def test_methods_are_held_against_the_best_fixed_path_a_random_one_and_the_oracl
         expected = compare(row, rows[2])
         assert numbers(record, *keys) == pytest.approx([expected[key] for key in keys])
     row, stored, bound = (
-        np.array(list(map(verdicts, each)), float)
+        np.array(list(map(marked, each)), float)
         for each in (LEARNED, [right for (_, _, is_stored), right in RIGHT.items() if is_stored], ["11111100"])
     )
     random = stored.mean(axis=0, keepdims=True)
@@ -182,9 +176,9 @@ def test_an_enumeration_that_does_not_fit_is_one_line(cells: list[Path], change:
 
 
 SMALL, LARGE = "qwen-coder-0.5B", "qwen-coder-1.5B"
-#: Ten test questions: whether the first program passes what is shown ("-": nothing is shown), and is right.
-PASSES = {SMALL: "1100000-00", LARGE: "1110000000"}
-RIGHT_1 = {SMALL: "1000000100", LARGE: "1110000000"}
+#: Ten test questions and one for training: whether the first program passes what is shown ("-": nothing), and is right.
+PASSES = {SMALL: "1100000-001", LARGE: "11100000001"}
+RIGHT_1 = {SMALL: "10000001000", LARGE: "11100000001"}
 #: Verdicts of second steps of the large model on the failed questions, in their order.
 RIGHT_2 = {
     (SMALL, True, 0.0, "first"): "1111100",
@@ -198,33 +192,26 @@ PAID = {SMALL: 1.0, LARGE: 3.0}
 
 
 def second_nodes() -> pd.DataFrame:
-    rows: list[dict[str, Any]] = []
-    for first, letters in PASSES.items():
-        opened = {
-            f"item-{place:04d}": {"passes": None if letter == "-" else letter == "1", "correct": right == "1"}
-            for place, (letter, right) in enumerate(zip(letters, RIGHT_1[first], strict=True))
+    shown = {"1": True, "0": False, "-": None}
+    opened = pd.DataFrame(
+        {
+            "item_id": [f"item-{place:04d}" for _ in PAID for place in (*range(10), 90)],
+            "split": (["test"] * 10 + ["train"]) * 2,
+            "backbone": [key for key in PAID for _ in range(11)],
+            "step1_passes": [shown[letter] for key in PAID for letter in PASSES[key]],
+            "step1_correct": [right for key in PAID for right in marked(RIGHT_1[key])],
+            "tool_output": "first",
         }
-        opened["item-0090"] = {"passes": True, "correct": first == LARGE}
-
-        def add(item: str, second: dict[str, Any], first: str = first, opened: dict[str, Any] = opened) -> None:
-            about = {f"step1_{name}": value for name, value in opened[item].items()}
-            split = "train" if item == "item-0090" else "test"
-            rows.append(
-                {"item_id": item, "split": split, "backbone": first, "cost_steps": PAID[first], **about, **second}
-            )
-
-        for item in opened:
-            add(item, {"tool_output": "first"})
-        failed = [item for item, about in opened.items() if about["passes"] is False]
-        for (of, reads, temperature, place), right in RIGHT_2.items():
-            for item, verdict in zip(failed, verdicts(right), strict=True) if of == first else ():
-                step = {"backbone": LARGE, "reads": reads, "temperature": temperature, "correct": verdict}
-                paid = PAID[first] + PAID[LARGE]
-                own = {f"step2_{name}": value for name, value in step.items()}
-                add(item, {"tool_output": place, "cost_steps": paid, **own})
-    passed = {"backbone": LARGE, "reads": True, "temperature": 0.0, "correct": False}
-    add("item-0002", {"tool_output": "first"} | {f"step2_{name}": value for name, value in passed.items()})
-    return pd.DataFrame(rows)
+    )
+    opened["cost_steps"] = opened["backbone"].map(PAID)
+    by_large = {"step2_backbone": LARGE, "step2_reads": True, "step2_temperature": 0.0, "step2_correct": False}
+    parts = [opened, opened[opened["backbone"] == LARGE].iloc[[2]].assign(**by_large)]
+    for (first, reads, temperature, place), right in RIGHT_2.items():
+        failed = opened[(opened["backbone"] == first) & opened["step1_passes"].eq(False)]
+        step = {"step2_reads": reads, "step2_temperature": temperature, "step2_correct": marked(right)}
+        paid = PAID[first] + PAID[LARGE]
+        parts.append(failed.assign(tool_output=place, cost_steps=paid, **{**by_large, **step}))
+    return pd.concat(parts, ignore_index=True)
 
 
 def test_comparisons_and_policies_are_those_counted_by_hand(
@@ -233,14 +220,8 @@ def test_comparisons_and_policies_are_those_counted_by_hand(
     monkeypatch.chdir(tmp_path)
     write_tree(layout.tree("open_steps", "mbpp"), second_nodes())
     cells = [
-        write_cell(
-            "single",
-            key,
-            "mbpp",
-            correct=verdicts("1110000000"),
-            backbones={key: {"model": key, "parameters_b": PAID[key]}},
-        )
-        for key in (SMALL, LARGE)
+        write_cell("single", key, "mbpp", correct=marked("1110000000"), backbones=pool_of({key: cost}))
+        for key, cost in PAID.items()
     ]
     rows = {(row["title"], row["on"]): row for row in second_step(*cells, preset=resolve("open_steps")).records}
     reading = rows["Reading − not reading", f"{SMALL}, {LARGE}"]
