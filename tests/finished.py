@@ -21,7 +21,7 @@ from tests.small_run import prepare_questions
 
 BENCHMARK = "humaneval"
 SETTINGS = {"benchmarks": [BENCHMARK], "backbones": ["qwen-2.5-14B"], "limit": {"train": 3, "test": 3, "epochs": 1}}
-REPORTS = ("main_table", "costs", "he_cost", "pareto_he", "gate_entropy", "training_curves")
+REPORTS = ("main_table", "he_cost", "pareto_he", "gate_entropy", "training_curves")
 
 
 def preset() -> Run:

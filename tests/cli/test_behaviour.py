@@ -2,7 +2,6 @@
 
 import re
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -74,7 +73,7 @@ BROKEN = {
 
 
 @pytest.fixture
-def broken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Iterator[Path]:
+def broken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Path:
     """Write a module with a broken method, and its entry."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(behaviour, "_TEMPORARY", "/nowhere")
@@ -82,10 +81,9 @@ def broken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.Fixt
     Path("broken.py").write_text(HEAD + BROKEN[request.param][0])
     trained = str("fit" in BROKEN[request.param][0]).lower()
     Path("methods.yaml").write_text(f"broken: {{module: broken, title: B, rows: pool, trained: {trained}}}")
-    before = [*sys.path]
-    yield Path("methods.yaml")
-    sys.path[:] = before
-    sys.modules.pop("broken", None)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    sys.modules.pop("broken", None)  # that of another case
+    return Path("methods.yaml")
 
 
 @pytest.mark.parametrize(("broken", "said"), [(key, said) for key, (_, said) in BROKEN.items()], indirect=["broken"])

@@ -1,27 +1,28 @@
-"""Behaviour shared by all commands: help, one-line errors, settings from files, the checkout."""
+"""Behaviour shared by all commands: help, one-line errors, settings from files, the checkout; the terminal's lines."""
 
+import io
 import logging
 import os
 import re
-import shlex
-import shutil
+import signal
+import socket
 import sys
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 from unittest.mock import Mock
 
-import orjson
 import pytest
+from snakemake_interface_logger_plugins.common import LogEvent
 
-from cli import main
+from cli import main, signals
 from harness.errors import UserError
 from harness.files import ROOT
 from harness.llm.budget import BudgetError
-from harness.runner import layout
-from harness.runner.layout import Cell
-from tests.command import gmr, program, snakemake
-from tests.planning import checkout
+from snakemake_logger_plugin_gmr import LogHandler
+from tests.command import gmr, program
 
 CELL = ["cell", "--preset", "smoke", "--method", "cot", "--benchmark", "gsm_hard", "--backbone", "qwen-2.5-14B"]
 
@@ -95,54 +96,68 @@ def test_an_exception_of_a_method_is_one_line_with_its_place_and_the_log_has_the
     assert Path("job.log").read_text().startswith("Traceback (most recent call last):")
 
 
-def test_a_spent_budget_ends_the_command_with_one_line_and_begins_nothing_else(
+def test_a_spent_budget_ends_the_command_with_one_line_and_a_snakemake_of_this_host_begins_nothing_else(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    stop_scheduling = Mock()
-    monkeypatch.setattr(main, "stop_scheduling", stop_scheduling)
-    assert status_of(Mock(side_effect=BudgetError("the budget is spent")), monkeypatch) == 2
-    stop_scheduling.assert_called_once_with()
-    assert [record.getMessage() for record in caplog.records] == ["error: the budget is spent"]
+    kill = Mock()
+    monkeypatch.setattr(os, "kill", kill)
+    for parent in ("", "elsewhere:4242", f"{socket.gethostname()}:4242"):
+        kill.assert_not_called()
+        monkeypatch.setenv(signals.PARENT, parent)
+        assert status_of(Mock(side_effect=BudgetError("the budget is spent")), monkeypatch) == 2
+    kill.assert_called_once_with(4242, signal.SIGTERM)
+    assert {record.getMessage() for record in caplog.records} == {"error: the budget is spent"}
 
 
-LOADED = "import sys\nfrom cli.main import main\ntry:\n    main()\nfinally:\n    print(*sys.modules)"
-
-
-def test_a_printed_command_repeats_its_job_from_a_bare_shell_and_loads_no_more_than_it_needs(tmp_path: Path) -> None:
-    place = checkout(tmp_path / "place")
-    run = layout.cell("smoke", Cell("cot", "gsm_hard", "qwen-2.5-14B", 0)) / "run.json"
-    given = ["limit={test: 3}", "benchmarks=[gsm_hard]", "description=some words"]
-    printed = snakemake("-p", str(run), "--config", "preset=smoke", *given, folder=place)
-    (command,) = re.findall(r"^gmr --log .* cell .*$", printed, re.MULTILINE)
-    first = (place / run).read_bytes()
-    assert orjson.loads(first)["data"]["n_test"] == 3
-    shutil.rmtree(place / run.parent)
-    bare = {"HOME": str(Path.home()), "PATH": os.defpath, "PYTHONPATH": str(ROOT)}
-    words = ["env", "-i", *map("=".join, bare.items()), sys.executable, "-c", LOADED, *shlex.split(command)[1:]]
-    loaded = {*program(*words, folder=place).split()}
-    assert (place / run).read_bytes() == first
-    # A cell of simulated backbones loads no client and nothing that learning or reports need.
-    assert {"openai", "aiohttp", "httpx2", "tenacity", "torch", "onnxruntime", "scipy", "matplotlib"} & {
-        *loaded
-    } == set()
-
-
-def test_other_places_than_a_checkout_of_its_own_are_refused(tmp_path: Path) -> None:
+def test_other_places_than_a_checkout_of_its_own_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     (tmp_path / "results").rmdir()
     with pytest.raises(UserError, match="no Snakefile and no results here; run the command in"):
         gmr(*CELL)
-    second = tmp_path / "second"
     for name in ("Snakefile", "cli/main.py", "harness/files.py"):
-        (second / name).parent.mkdir(parents=True, exist_ok=True)
-        (second / name).touch()
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    assert status_of(Mock(), monkeypatch) == 2
+    assert f"error: this is the gmr of {ROOT}, and {tmp_path.resolve()} is another checkout" in caplog.text
+    monkeypatch.setattr(main, "ROOT", tmp_path)
+    assert status_of(Mock(), monkeypatch) == 2
+    assert "pip install -e ." in caplog.text
 
-    def error(root: Path) -> str:
-        start = f"import sys; sys.path.insert(0, {str(root)!r}); from cli.main import main; main()"
-        return program(sys.executable, "-c", start, "show", "gmr", "gsm_hard", folder=second, status=2)
 
-    line = f"error: this is the gmr of {ROOT}, and {second.resolve()} is another checkout"
-    assert error(ROOT).startswith(line)
-    installed = tmp_path / "installed"
-    for name in ("cli", "harness"):
-        shutil.copytree(ROOT / name, installed / name)
-    assert "pip install -e ." in error(installed)
+# The plugin for the terminal of Snakemake.
+
+STOPPED = "stopped; what is finished is kept, and the same command resumes"
+
+
+def record(handler: LogHandler, event: LogEvent | None, text: str = "", level: int = logging.INFO, **of: Any) -> None:
+    plain = logging.LogRecord("snakemake", level, "", 0, text, None, None)
+    handler.emit(logging.makeLogRecord({**plain.__dict__, "event": event, **of}))
+
+
+def test_what_is_stopped_or_locked_is_one_line_and_a_job_that_a_stopped_run_takes_with_it_has_not_failed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "excepthook", sys.excepthook)
+    settings: Any = SimpleNamespace(dryrun=False)
+    handler = LogHandler(settings, None)
+    handler._stream = printed = io.StringIO()
+    record(handler, None, "Building DAG of jobs...")
+    sys.excepthook(KeyboardInterrupt, KeyboardInterrupt(), None)
+    record(handler, LogEvent.ERROR, exception="LockException")
+    record(handler, LogEvent.RUN_INFO, stats={"cell": 3, "total": 3})
+    for number, ends in enumerate(("", "stopped by SIGTERM; 7 finished calls are kept\n")):
+        named = {"jobid": number, "rule_name": "cell", "wildcards": {"method": f"m{number}"}}
+        record(handler, LogEvent.JOB_INFO, **named, output=[], reason="")
+        log = tmp_path / f"{number}.log"
+        log.write_text(f"cot gsm_hard qwen-2.5-14B seed 0: 7/16 questions\n{ends}")
+        record(handler, LogEvent.JOB_ERROR, **named, log=[str(log)])
+    record(handler, None, "Exiting because a job execution failed.", logging.ERROR)
+    record(handler, LogEvent.ERROR, "At least one job did not complete successfully.", exception="WorkflowError")
+    plan, locked, _, failed, cause, *end = printed.getvalue().splitlines()
+    assert plan == STOPPED
+    assert locked.startswith("error: another snakemake is at work in ")
+    assert locked.endswith("; if it was killed: `snakemake --unlock`")
+    assert failed == f"failed: cell m0 ({tmp_path / '0.log'})"
+    assert cause.strip().startswith("no message in its log; it may have been killed")
+    assert end == [STOPPED]

@@ -20,7 +20,7 @@ from harness.runner import layout
 from harness.runner.layout import Cell
 from harness.runner.preset import resolve
 from harness.runner.results import CALLS, TRAINING_TABLES
-from tests.command import gmr_process
+from tests.command import gmr
 
 COT, GMR = Cell("cot", "gsm_hard", "qwen-2.5-14B", 0), Cell("gmr", "gsm_hard", "pool", 0)
 RATES = pd.read_csv(TABLE, comment="#", index_col=["method", "phase"])
@@ -46,8 +46,9 @@ def test_the_table_is_that_of_a_simulated_run_and_its_roughness_that_of_a_record
     assert set(resolve("paper").methods) <= {*RATES.index.unique("method")}
 
 
-def test_it_needs_nothing_prepared_and_no_checkout(tmp_path: Path) -> None:
-    output = gmr_process("forecast", "--preset", "paper", "main_table", "--speed", "8000", "1000", folder=tmp_path)
+def test_it_needs_nothing_prepared_and_no_checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    output = gmr("forecast", "--preset", "paper", "main_table", "--speed", "8000", "1000").output
     assert "165 cells of preset paper, 0 estimated from finished cells" in output
     calls = sum(n for n in (416, 1056, 500, 129, 880)) * 5
     assert re.search(rf"^single +{calls:,} ", output, re.MULTILINE)

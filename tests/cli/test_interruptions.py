@@ -206,16 +206,6 @@ def test_cells_of_a_run_share_its_budget_and_go_on_to_the_same_bytes(place: Path
         assert results(place, cell) == undisturbed(cell)
 
 
-def test_snakemake_is_told_to_begin_nothing_else_where_it_can_be_reached(monkeypatch: pytest.MonkeyPatch) -> None:
-    sent: list[tuple[int, int]] = []
-    monkeypatch.setattr(os, "kill", lambda *given: sent.append(given))
-    for name in ("", "elsewhere:4242", f"{socket.gethostname()}:4242"):
-        assert sent == []
-        monkeypatch.setenv(signals.PARENT, name)
-        signals.stop_scheduling()
-    assert sent == [(4242, signal.SIGTERM)]
-
-
 def test_a_second_writer_is_refused_and_failed_calls_are_an_answer_until_told_to_forget_them(
     place: Path, undisturbed: Undisturbed
 ) -> None:
@@ -296,7 +286,6 @@ logging.error("went on")
     ("program", "numbers", "line"),
     [
         (SLOW, [signal.SIGINT] * 2, "stopped by SIGINT; second signal, exited at once; "),
-        (OUTSIDE, [signal.SIGTERM], "stopped by SIGTERM; "),
         (OUTSIDE, [signal.SIGHUP], "stopped by SIGHUP; "),
         (DONE, [], "stopped by SIGTERM; "),
     ],

@@ -2,6 +2,10 @@
 
 import asyncio
 import contextlib
+import os
+import re
+import shlex
+import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,11 +21,12 @@ from baselines.cheap import logistic_router
 from cli.app import last_run
 from cli.bundle import further_files, pack
 from harness.errors import UserError
+from harness.files import ROOT
 from harness.llm.archive import extract
 from harness.runner import config
 from harness.scripted import setting
 from harness.training.loop import Learned
-from tests.command import gmr, snakemake
+from tests.command import gmr, program, snakemake
 from tests.fixtures import learned
 from tests.planning import Plans, checkout, planner
 
@@ -49,7 +54,7 @@ def place(tmp_path_factory: pytest.TempPathFactory, graphs: Path) -> Iterator[Pa
             with pytest.raises(UserError, match="choose another name"):
                 gmr("new", "method", name)
         config.methods.cache_clear()  # The file has changed since it was read.
-        snakemake(*WORDS, folder=folder, GMR_CACHE_DIR=str(graphs))
+        (folder / "printed").write_text(snakemake("-p", *WORDS, folder=folder, GMR_CACHE_DIR=str(graphs)))
     before = [*sys.path]
     yield folder
     sys.path[:] = before
@@ -90,6 +95,24 @@ def test_it_alone_is_run_again_where_its_code_changed_and_only_then(place: Path,
     rerun = ["cell first gsm_hard pool seed 0: Updated input files"]
     assert [line for line in changed.splitlines() if " seed " in line] == rerun
     assert "Nothing to be done" in unchanged
+
+
+LOADED = "import sys\nfrom cli.main import main\ntry:\n    main()\nfinally:\n    print(*sys.modules)"
+
+
+def test_a_printed_command_repeats_its_job_from_a_bare_shell_and_loads_no_more_than_it_needs(place: Path) -> None:
+    (command,) = re.findall(r"^gmr --log .* cell .* --method first .*$", (place / "printed").read_text(), re.MULTILINE)
+    run = place / "results/smoke/cells/first/gsm_hard/pool/seed0/run.json"
+    first = run.read_bytes()
+    shutil.rmtree(run.parent)
+    bare = {"HOME": str(Path.home()), "PATH": os.defpath, "PYTHONPATH": str(ROOT)}
+    words = ["env", "-i", *map("=".join, bare.items()), sys.executable, "-c", LOADED, *shlex.split(command)[1:]]
+    loaded = {*program(*words, folder=place).split()}
+    assert run.read_bytes() == first
+    # A cell of simulated backbones loads no client and nothing that learning or reports need.
+    assert {"openai", "aiohttp", "httpx2", "tenacity", "torch", "onnxruntime", "scipy", "matplotlib"} & {
+        *loaded
+    } == set()
 
 
 def test_a_bundle_has_its_program(place: Path, tmp_path: Path) -> None:

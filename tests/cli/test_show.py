@@ -11,7 +11,6 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
-from analysis.beyond import outcomes
 from analysis.exhibit import md_escape
 from cli import reports
 from cli.app import run_of
@@ -225,37 +224,6 @@ def test_what_the_folder_holds_is_exported_whichever_run_made_it_and_the_rest_is
     (layout.cell("embedded", foreign) / "items.parquet").write_bytes(b"")
     export()
     assert "left out: results/embedded/cells/of_a_user/gsm_hard/pool/seed0/items.parquet is damaged" in caplog.text
-
-
-def test_the_table_of_outcomes_has_every_answer_with_its_last_call(run: None) -> None:
-    path = Path("outcomes.parquet")
-    folders = [layout.cell("embedded", cell) for cell in (GMR, COT)]
-    outcomes.write(path, folders)
-    written, table = path.read_bytes(), pd.read_parquet(path).set_index("item_id")
-    for cell, folder in zip((GMR, COT), folders, strict=True):
-        rows = table[table["method"] == cell.method]
-        items, calls = (pd.read_parquet(folder / f"{name}.parquet").set_index("item_id") for name in TABLES)
-        same = ["text", "answer", "correct", "prompt_tokens", "completion_tokens", "split"]
-        assert rows[same].equals(items[same])
-        assert rows["cost"].equals(items["cost_total"].rename("cost"))
-        last = calls.groupby(level=0).last()
-        assert rows["asked"].dropna().to_dict() == last["backbone"].to_dict()
-        assert rows["finish_reason"].dropna().to_dict() == last["finish_reason"].to_dict()
-    outcomes.write(path, folders)
-    assert path.read_bytes() == written
-    assert b"SIMULATED" in pq.read_schema(path).metadata[b"simulated"]
-
-
-def test_hostile_texts_come_back_as_they_are(read_logs: Logs) -> None:
-    hostile = "</script><script>alert(1)</script>\x00\x1b[2J\u202e\u2028 {{x}} " + "long" * 50_000
-    item = Item("a/b #&%../c", "math", hostile, hostile)
-    prepare([item])
-    finish(Cell("gmr", "math", "pool", 0), [item], [Story([Ask(hostile, [("user", hostile)])], answer=hostile)])
-    export()
-    (sample,) = read_logs()["math/gmr_pool_seed0"].samples
-    assert (sample.id, sample.input, sample.output.completion) == (item.id, hostile, hostile)
-    (spoken,) = events(sample, "model")
-    assert (spoken.input[0].text, spoken.output.completion) == (hostile, hostile)
 
 
 def test_what_cannot_be_exported_is_one_line(run: None, monkeypatch: pytest.MonkeyPatch) -> None:

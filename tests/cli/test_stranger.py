@@ -193,12 +193,18 @@ def test_what_a_bundle_takes_is_counted(
         opened(made(whole, lambda files: files.update({name: content()})))
 
 
-def test_a_false_size_is_not_believed(whole: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_false_size_is_not_believed_and_an_encrypted_member_is_one_line(
+    whole: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = made(whole, lambda files: files.update({f"{QUESTIONS}.zeros": bytes(63 << 20)}))
     path.write_bytes(path.read_bytes().replace(struct.pack("<I", 63 << 20), struct.pack("<I", 9)))
+    # The bit of encryption of every member.
+    headers = re.compile(rb"(PK\x03\x04..|PK\x01\x02....).", re.DOTALL)
+    Path("e.zip").write_bytes(headers.sub(lambda header: header[1] + b"\x01", whole.read_bytes()))
     monkeypatch.setattr("harness.llm.archive._MEMORY", 48 << 20)
-    with pytest.raises(UserError, match="is damaged"):
-        opened(path)
+    for changed in (path, Path("e.zip").absolute()):
+        with pytest.raises(UserError, match="is damaged"):
+            opened(changed)
     with pytest.raises(UserError, match="takes more than"), bounded_memory(path):
         bytearray(1 << 30)
 
@@ -206,9 +212,9 @@ def test_a_false_size_is_not_believed(whole: Path, folder: Path, monkeypatch: py
 @pytest.mark.parametrize(
     "change",
     [
-        *(lambda files, text=text: files.update({SETTINGS: text}) for text in (b"", b"[]", b"\xff", b"{")),
-        *(lambda files, text=text: files.update({RUN: text}) for text in (b"{}", b"[]", b"{")),
-        *(stating(**{key: 5}) for key in ("methods", "benchmarks", "pool", "seeds")),
+        *(lambda files, text=text: files.update({SETTINGS: text}) for text in (b"[]", b"\xff")),
+        *(lambda files, text=text: files.update({RUN: text}) for text in (b"{}", b"{")),
+        *(stating(**{key: 5}) for key in ("methods", "pool")),
         lambda files: files.update({ITEMS: b"PAR1"}),
         lambda files: files.update({RUN.replace("run.json", "servers.json"): b"{}"}),
         lambda files: files.update({RUN.replace("run.json", "servers.json"): b'{"served": {"m": {"details": []}}}'}),
@@ -222,15 +228,6 @@ def test_a_malformed_bundle_is_one_line(change: Change, whole: Path, folder: Pat
     with suppress(UserError):
         shown = gmr("replay", str(made(whole, change)))
         assert shown.exit_code == 1 or any(words in shown.output for words in said)
-
-
-def test_an_encrypted_bundle_is_one_line(whole: Path, folder: Path) -> None:
-    # The bit of encryption of every member.
-    headers = re.compile(rb"(PK\x03\x04..|PK\x01\x02....).", re.DOTALL)
-    content = headers.sub(lambda header: header[1] + b"\x01", whole.read_bytes())
-    Path("e.zip").write_bytes(content)
-    with pytest.raises(UserError, match="is damaged"):
-        gmr("replay", "e.zip")
 
 
 def test_methods_of_a_bundle_run_only_if_their_file_is_named(whole: Path, folder: Path) -> None:

@@ -176,9 +176,6 @@ def test_of_models_of_ones_own_no_statement_of_the_paper_is_judged(
         assert ("No statement of the paper is judged" in text, "Not judged yet" in text) == (not is_judged, is_judged)
 
 
-if TYPE_CHECKING:
-    from playwright.sync_api import Page
-
 CHROMIUM = os.environ.get("GMR_CHROMIUM") or shutil.which("chromium")
 _LOCAL = ("file:", "data:")
 
