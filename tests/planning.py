@@ -60,11 +60,6 @@ def planner(folder: Path) -> Iterator[Plans]:
         stdin.close()
 
 
-def plans(folder: Path, commands: Sequence[Sequence[str]]) -> list[tuple[int, str]]:
-    with planner(folder) as plan:
-        return plan(commands)
-
-
 def stand_in(folder: Path, program: str) -> None:
     """Write a program that a Snakemake calls in the place of ``gmr``."""
     (folder / "bin").mkdir()

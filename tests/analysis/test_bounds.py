@@ -14,9 +14,8 @@ from scipy.optimize import linprog
 from analysis import bounds, figure
 from analysis.beyond import router_bounds as bounded
 from analysis.beyond.splits import lead_over_mix, over_splits
-from analysis.bounds import BEST, ORACLE, RANDOM, mixes
+from analysis.bounds import BEST, ORACLE, mixes
 from analysis.exhibit import Entry
-from analysis.registry import Source
 from harness.errors import UserError
 from tests.analysis.by_hand import averaged
 from tests.analysis.cells import WriteCell, marked, pool_of
@@ -42,23 +41,7 @@ def of_pool(write_cell: WriteCell) -> list[Path]:
     return [*cells, gmr]
 
 
-def test_every_bound_is_a_choice_among_the_answers_of_the_pool(of_pool: list[Path]) -> None:
-    found = bounds.of_pool(Source(PRESET, tuple(of_pool)).results(), "gsm_hard")
-    # Of two backbones with three right answers middle is the cheaper one.
-    assert found.best == "middle"
-    values = {name: (row.correct.tolist(), row.cost.tolist()) for name, row in found.rows.items()}
-    assert values == {
-        ORACLE: ([1, 1, 1, 1], [1, 2, 2, 4]),
-        BEST: ([1, 1, 1, 0], [2, 2, 2, 2]),
-        RANDOM: (pytest.approx([1, 2 / 3, 1 / 3, 1 / 3]), pytest.approx([7 / 3] * 4)),
-    }
-    shares = found.rows[ORACLE].shares
-    assert shares["calls"].to_dict() == {"small": 0.25, "middle": 0.5, "large": 0.25}
-    assert shares["cost"].to_dict() == pytest.approx({"small": 1 / 9, "middle": 4 / 9, "large": 4 / 9})
-
-
 def test_without_a_backbone_of_the_pool_there_is_no_bound(of_pool: list[Path]) -> None:
-    assert bounds.of_pool(Source(PRESET, tuple(of_pool[1:])).results(), "gsm_hard") is None
     with pytest.raises(UserError, match=r"no benchmark has a cell of Single LLM .*: `snakemake .*/router_bounds\.md`$"):
         router_bounds(*of_pool[1:])
 
@@ -87,8 +70,13 @@ def test_rows_are_held_against_the_bounds(of_pool: list[Path], write_cell: Write
     sections = [one.labels[1] for one in table.rows]
     names = ["Oracle over the pool", "Best single backbone (middle)", "Random backbone", "Cascade", "GMR"]
     assert (sections, len({one.section for one in table.rows})) == (names, 3)
+    # Of two backbones with three right answers middle is the cheaper one.
+    for method, values in {"oracle": (100, 9 / 4), "best_single": (75, 2), "random_backbone": (175 / 3, 7 / 3)}.items():
+        record = table.record(method=method)
+        assert (float(record["accuracy"]), float(record["cost_per_query"])) == pytest.approx(values, abs=0.005)
     oracle = table.record(method="oracle")
-    assert (float(oracle["accuracy"]), float(oracle["cost_per_query"])) == (100, 9 / 4)
+    shares = [float(oracle[f"share_of_{kind}_{key}"]) for kind in ("calls", "cost") for key in POOL]
+    assert shares == pytest.approx([25, 50, 25, 100 / 9, 400 / 9, 400 / 9], abs=0.005)
     gmr = table.record(method="gmr")
     expected = {"accuracy": 75, "cost_per_query": 3, "cost_factor": 1, "depth": 2, "headroom": 0, "regret_accuracy": 25}
     expected |= {"regret_cost": 0.75, "right_alone": 0, "share_of_calls_small": 75, "share_of_cost_small": 50}

@@ -218,8 +218,7 @@ def test_costs_are_the_paper_s_and_those_of_all_calls_are_said(write_cell: Any) 
 def test_the_seeds_of_a_row_are_those_of_the_preset() -> None:
     seeds = seeds_of(resolve("embedded", {"seeds": [0, 1]}))
     assert (seeds["gmr", "pool"], seeds["cot", "qwen-2.5-32B"]) == ((0, 1), (0,))
-    small = run_of(
-        {("gmr", "pool", "mbpp", 0): [True] * 9}, seeds_of(resolve("embedded", {"backbones": ["qwen-2.5-14B"]}))
-    )
-    [told] = judge([claim({"row": "cot qwen-2.5-32B", "at_least": 0})], small)
+    small = seeds_of(resolve("embedded", {"backbones": ["qwen-2.5-14B"]}))
+    run = run_of({("gmr", "pool", "mbpp", 0): [True] * 9}, small)
+    [told] = judge([claim({"row": "cot qwen-2.5-32B", "at_least": 0})], run)
     assert told.records[0]["missing"] == ["cot qwen-2.5-32B on mbpp, which the preset does not have"]

@@ -39,9 +39,8 @@ def pair(ours: Any, theirs: Any, benchmark: str = "mbpp") -> dict[Any, Any]:
 
 def of_cells(measure: str, *cells: Path, **part: Any) -> Record:
     every = Results(read_all(cells)).cells_by_row
-    return found(
-        Run(every, {key[:2]: [cell.run.seed for cell in group] for key, group in every.items()}), measure, **part
-    )
+    seeds = {key[:2]: [cell.run.seed for cell in group] for key, group in every.items()}
+    return found(Run(every, seeds), measure, **part)
 
 
 def test_rows_share_the_items_that_are_drawn(rng: np.random.Generator) -> None:
@@ -89,9 +88,8 @@ def test_a_missing_seed_is_never_averaged_away(measure: str) -> None:
 def test_which_seeds_a_statement_reads() -> None:
     """The usual ones are those of the preset; a statement about seeds has three."""
     cells = {(*GMR, "mbpp", seed): first(right, 20) for seed, right in enumerate((10, 14, 18))}
-    run = run_of(
-        {**cells, ("gmr_no_halting", "pool", "mbpp", 0): first(8, 20)}, {GMR: (0,), ("gmr_no_halting", "pool"): (0,)}
-    )
+    cells["gmr_no_halting", "pool", "mbpp", 0] = first(8, 20)
+    run = run_of(cells, {GMR: (0,), ("gmr_no_halting", "pool"): (0,)})
     lost = found(run, than="gmr_no_halting")
     assert (lost["measured"], lost["cells"]) == (pytest.approx(10), "gmr/mbpp/pool/0 gmr_no_halting/mbpp/pool/0")
     assert found(run, "seed_mean")["seeds"] == "0 1 2"

@@ -165,13 +165,11 @@ def test_every_method_of_ones_own_is_on_top_and_named_and_no_name_crosses_an_int
 ) -> None:
     folder = tmp_path_factory.mktemp("cells")
     names = ("single", "gmr", "mine", "masrouter")
-    figure = pareto(
-        *(
-            write(folder, name, "pool", correct=verdicts(right, 100), cost=[cost, 2 * cost] * 50)
-            for name, (right, cost) in zip(names, points, strict=True)
-        )
-    )
-    picture = drawing.picture(figure.made)
+    cells = [
+        write(folder, name, "pool", correct=verdicts(right, 100), cost=[cost, 2 * cost] * 50)
+        for name, (right, cost) in zip(names, points, strict=True)
+    ]
+    picture = drawing.picture(pareto(*cells).made)
     panel = picture.axes[-1]
     texts = [text for text in panel.texts if len(text.get_text()) > 1]
     assert {"The mine", "GMR"} <= {text.get_text() for text in texts}

@@ -58,13 +58,6 @@ def test_the_average_needs_all_five_and_weighs_benchmarks_not_items(write_cell):
     assert "Avg." not in [group.title for group in main_table(*partial).groups]
 
 
-def test_a_row_the_paper_does_not_have_follows_at_the_end(write_cell):
-    table = main_table(write_cell("cot", "my-7B"), write_cell("a_new_one", "qwen-2.5-14B"), write_cell("cot"))
-    assert [row.labels[:2] for row in table.rows[21:]] == [("CoT", "my-7B"), ("The a_new_one", "qwen-2.5-14B")]
-    for row in table.rows[21:]:
-        assert (row.entries[0].text, row.entries[1].text, row.entries[1].beside) == ("", "75.00", "")
-
-
 def test_a_row_on_another_pool_has_no_published_value_and_stands_where_its_method_does(write_cell):
     pool = pool_of({"a-3B": 3, "a-1B": 1})
     single = [write_cell("single", key, backbones={key: one}) for key, one in pool.items()]
@@ -79,12 +72,13 @@ def test_a_row_on_another_pool_has_no_published_value_and_stands_where_its_metho
     assert len(main_table(write_cell("gmr", "pool")).rows) == 21
 
 
-def test_a_method_that_asks_one_more_backbone_makes_no_other_pool(write_cell):
+def test_a_method_that_asks_one_more_backbone_makes_no_other_pool_and_follows_at_the_end(write_cell):
     pool = pool_of(dict.fromkeys(load().prices, 3))
     more = pool | pool_of({"judge-7B": 7})
     table = main_table(write_cell("gmr", "pool", backbones=pool), write_cell("mine", "pool", backbones=more))
     assert place(table, "GSM-Hard", "GMR", "LLM Pool").beside != ""
-    assert len(table.rows) == 22
+    assert (len(table.rows), table.rows[-1].labels[:2]) == (22, ("The mine", "LLM Pool"))
+    assert [entry.text for entry in table.rows[-1].entries[:2]] == ["", "75.00"]
 
 
 def test_several_seeds_are_averaged(write_cell):

@@ -18,9 +18,7 @@ GAIN, FACTOR, SAVED = (f"{what} {title('gmr')}" for what in ("Accuracy against",
 @pytest.mark.parametrize(
     ("artefact", "method", "key", "gain", "change"),
     [
-        (ablation, "gmr_no_llm_router", "gsm_hard", "−14.02", "×0.95"),
         (ablation, "gmr_no_halting", "humaneval", "−3.12", "×2.69"),
-        (paradigm, "masrouter", "gsm_hard", "−4.55", "42.00"),
         (paradigm, "full_history", "humaneval", "−0.78", "52.94"),
         (roles, "gmr_roles_13", "gsm_hard", "+0.19", None),
     ],

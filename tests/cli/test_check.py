@@ -112,9 +112,8 @@ async def test_every_problem_is_named_at_once(preset: Run, monkeypatch: pytest.M
     assert lines[1].startswith(f"{locked} refuses the API key of llama-3.1-8B (")
     assert both_dead[0].startswith(f"endpoint {dead} of llama-3.2-3B does not answer")
     # What helps with both servers is said once.
-    assert both_dead[2].startswith(
-        f"-> start the server, correct {Path('endpoints.yaml').resolve()}, or name another file"
-    )
+    place = Path("endpoints.yaml").resolve()
+    assert both_dead[2].startswith(f"-> start the server, correct {place}, or name another file")
     assert "sk-secret" not in "".join(lines)
 
 
@@ -184,10 +183,8 @@ async def test_what_a_server_lacks_is_told_or_refused(
     record = orjson.loads(layout.served(preset.name).read_bytes())["backbones"]["mine"]
     assert (record["at_once"] in (8, 16), record["write"] > 0 < record["read"]) == (True, True)
     assert [bool(re.match(lack or "$", text)) for text in record["lacks"]] == ([True] if lack else [])
-    form = (
-        rf"{url} of mine writes [\d.e+]+ and reads [\d.e+]+ tokens a second with {record['at_once']} requests at once"
-    )
-    assert re.search(form, caplog.text)
+    speed = rf"writes [\d.e+]+ and reads [\d.e+]+ tokens a second with {record['at_once']} requests at once"
+    assert re.search(f"{url} of mine {speed}", caplog.text)
 
 
 async def test_results_note_a_parameter_that_is_not_sent(preset: Run, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,48 +12,44 @@ from harness.files import ROOT
 from harness.runner import layout
 from harness.runner.preset import resolve
 from harness.simulator.endpoint import CODE
-from tests.planning import plans
+from tests.planning import planner
 
 EMBEDDED = resolve("embedded")
 # Targets and settings, and the jobs that run for them.
-PLANS: Mapping[str, tuple[list[str], dict[str, int]]] = {
-    "main table": (["reports/main_table.tex"], {"data": 5, "cell": 75, "learned_cell": 30, "table": 1, "link": 1}),
-    "real main table": (
-        ["reports/paper/main_table.tex"],
-        {"data": 5, "servers": 1, "cell": 75, "learned_cell": 90, "table": 1},
-    ),
+PLANS: Mapping[str, tuple[str, str]] = {
+    "main table": ("reports/main_table.tex", "data 5, cell 75, learned_cell 30, table 1, link 1"),
+    "real main table": ("reports/paper/main_table.tex", "data 5, servers 1, cell 75, learned_cell 90, table 1"),
     "one ablation": (
-        ["reports/ablation/no_write_gate.tex", "--config", "preset=smoke"],
-        {"data": 2, "learned_cell": 4, "table": 1, "link": 1},
+        "reports/ablation/no_write_gate.tex --config preset=smoke",
+        "data 2, learned_cell 4, table 1, link 1",
     ),
     "a cell that meets the cost of another": (
-        ["results/smoke/cells/self_consistency/gsm_hard/pool/seed0/run.json"],
-        {"data": 2, "learned_cell": 2},
+        "results/smoke/cells/self_consistency/gsm_hard/pool/seed0/run.json",
+        "data 2, learned_cell 2",
     ),
     "settings that the default preset would refuse": (
-        ["reports/recorded/main_table.md", "--config", "endpoints=[recorded, served]"],
-        {"data": 4, "servers": 1, "cell": 16, "learned_cell": 8, "table": 1},
+        "reports/recorded/main_table.md --config endpoints=[recorded,served]",
+        "data 4, servers 1, cell 16, learned_cell 8, table 1",
     ),
 }
-REFUSED: Mapping[str, list[str]] = {
-    "Not a directory: 'results'": ["--directory", "broken", "reports/smoke/main_table.tex"],
-    "depth cannot be made of preset smoke, which has no benchmark it is made from": ["reports/smoke/depth.png"],
-    "No rule to produce reports/smokee/main_table.tex; did you mean 'reports/smoke/main_table.tex'": [
-        "reports/smokee/main_table.tex"
-    ],
-    "unknown preset 'xyz'; known: cpu_server, embedded, ": ["--config", "preset=xyz"],
-    """preset "['smoke']": String should match pattern""": ["--config", "preset=[smoke]"],
+REFUSED: Mapping[str, str] = {
+    "Not a directory: 'results'": "--directory broken reports/smoke/main_table.tex",
+    "depth cannot be made of preset smoke, which has no benchmark it is made from": "reports/smoke/depth.png",
+    "No rule to produce reports/smokee/main_table.tex; did you mean 'reports/smoke/": "reports/smokee/main_table.tex",
+    "unknown preset 'xyz'; known: cpu_server, embedded, ": "--config preset=xyz",
+    """preset "['smoke']": String should match pattern""": "--config preset=[smoke]",
 }
 
 
 @pytest.fixture(scope="module")
 def said(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[int, str]]:
     """Status and output of every plan, made by one process outside of a checkout."""
-    commands = {**{name: words for name, (words, _) in PLANS.items()}, "embedded": [], **REFUSED}
+    commands = {**{name: words for name, (words, _) in PLANS.items()}, "embedded": "", **REFUSED}
     folder = tmp_path_factory.mktemp("plans")
     (folder / "broken").mkdir()
     (folder / "broken" / "results").touch()
-    planned = plans(folder, [["-s", str(ROOT / "Snakefile"), *words] for words in commands.values()])
+    with planner(folder) as plan:
+        planned = plan([["-s", str(ROOT / "Snakefile"), *words.split()] for words in commands.values()])
     return dict(zip(commands, planned, strict=True))
 
 
@@ -68,7 +64,8 @@ def jobs(outcome: tuple[int, str]) -> dict[str, int]:
 
 @pytest.mark.parametrize("name", PLANS)
 def test_a_target_runs_what_it_is_made_from_and_nothing_else(said: dict[str, tuple[int, str]], name: str) -> None:
-    assert jobs(said[name]) == PLANS[name][1]
+    expected = dict(part.split() for part in PLANS[name][1].split(", "))
+    assert jobs(said[name]) == {rule: int(number) for rule, number in expected.items()}
 
 
 def test_everything_is_every_artefact_with_the_claims(said: dict[str, tuple[int, str]]) -> None:

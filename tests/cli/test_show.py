@@ -130,10 +130,7 @@ def test_questions_of_others_and_a_damaged_log_are_refused_and_without_a_log_dec
     [
         (["gmr", "gsm_hard", "q9"], "unknown question 'q9'; known: q0, q1, q2"),
         (["gmr", "math"], "of preset embedded is not finished; make it with `snakemake --cores all results/"),
-        (
-            ["gmr", "gsm_hard", "--preset", "smoke"],
-            "is not finished; add `--preset embedded`, which has it, or make it",
-        ),
+        (["gmr", "gsm_hard", "--preset", "smoke"], "is not finished; add `--preset embedded`, which has it, or"),
         (["gmr", "gsm_hard", "q0", "--wrong"], "filter the list"),
     ],
 )

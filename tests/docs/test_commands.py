@@ -17,7 +17,7 @@ from harness.files import ROOT
 from harness.runner import config
 from harness.runner.preset import resolve
 from tests.docs.test_adding import add, fragments, suite
-from tests.planning import plans
+from tests.planning import planner
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 TARGETS = set(re.findall(r"^([a-z][\w-]*):", (ROOT / "Makefile").read_text(), re.MULTILINE))
@@ -115,7 +115,8 @@ def test_runs_can_be_planned(tmp_path: Path) -> None:
         if "--unlock" not in command.words:
             targets, options = parted(command)
             groups[options] |= dict.fromkeys(targets or ["default"], str(command))
-    outcomes = plans(folder, [[*targets, *options] for options, targets in groups.items()])
+    with planner(folder) as plan:
+        outcomes = plan([[*targets, *options] for options, targets in groups.items()])
     texts = [f"{list(where.values())}: {text}" for where, (_, text) in zip(groups.values(), outcomes, strict=True)]
     assert "\n".join(text for text, (status, _) in zip(texts, outcomes, strict=True) if status) == ""
 

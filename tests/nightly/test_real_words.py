@@ -56,7 +56,6 @@ KEYS = {
 }
 SETTINGS = [f"{key}={json.dumps(value) if key != 'preset' else value}" for key, value in KEYS.items()]
 REPORTS = [f"reports/open_tree/{name}.md" for name in ("main_table", "costs")]
-LARGEST_BUNDLE = 1_000_000
 
 
 @pytest.fixture(scope="module")
@@ -101,13 +100,8 @@ def test_servers_page_and_trajectories(finished: Path) -> None:
     assert len(logs) > len(METHODS), "one a cell, and Single LLM has two"
 
 
-def test_a_bundle_is_small_and_replays_to_the_same_bytes_without_a_server(
-    finished: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_bundle_replays_to_the_same_bytes_without_a_server(finished: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     gmr_process("bundle", "--preset", "open_tree", "run.zip", folder=finished)
-    size = (finished / "run.zip").stat().st_size
-    print(f"bundle: {size:,} bytes")
-    assert size <= LARGEST_BUNDLE
     monkeypatch.delenv("GMR_ENDPOINTS")
     gmr_process("replay", "run.zip", folder=finished)
     assert (finished / "reports/replayed/open_tree/main_table.md").read_bytes() == (finished / REPORTS[0]).read_bytes()
