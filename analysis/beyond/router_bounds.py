@@ -8,7 +8,7 @@ question on which only the row is right counts -1 in accuracy.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 
 import numpy as np
@@ -21,10 +21,17 @@ from analysis.finished_cells import FinishedCell
 from analysis.frames import KEY, UNIT, Results, percent
 from analysis.provenance import identity
 from analysis.registry import Source
-from analysis.table import Groups, Table, entries, format_series, labels_of, results_table
+from analysis.statistics import TAIL, Array
+from analysis.table import Groups, Table, entries, format_series, interval_of, labels_of, results_table
+from harness.agents import rng
 from harness.errors import UserError
 from harness.runner.layout import POOL, SINGLE
 
+RESAMPLES = 9999
+# Values in memory at a time: of all samples of some 3,000 questions.
+_BLOCK = 1 << 25
+_HEADROOM = ("headroom", "headroom_low", "headroom_high")
+_UNDECIDED = "undecided"
 # Methods of the section between bounds and routers.
 _CHEAP = (
     *("self_consistency", "knn_router", "logistic_router", "cascade", "cascade_cheapest_first"),
@@ -65,7 +72,8 @@ def _frame(results: Results, benchmark: str, of_pool: Bounds) -> pd.DataFrame:
     rows = {(name, POOL, benchmark): (row, singles, "bounds") for name, row in of_pool.rows.items()}
     for key in routed:
         rows[key] = _of_method(run[key]), run[key], "cheap" if key[0] in _CHEAP else "routers"
-    oracle = of_pool.rows[ORACLE]
+    oracle, answers = of_pool.rows[ORACLE], [row for row, *_ in rows.values()]
+    headrooms = headroom(answers, of_pool, resamples(of_pool.correct.shape[1], benchmark))
     records = [
         {
             "title": TITLES.get(method, cells[0].run.method_title),
@@ -75,14 +83,14 @@ def _frame(results: Results, benchmark: str, of_pool: Bounds) -> pd.DataFrame:
             "accuracy": percent(float(row.correct.mean())),
             "cost_per_query": float(row.cost.mean()),
             "cost_all_calls": float((row.cost if method in TITLES else items["cost_total"]).mean()),
-            "headroom": headroom(row, of_pool),
+            **dict(zip(_HEADROOM, gained, strict=True)),
             "right_alone": percent(float((row.correct * (1 - oracle.correct)).mean())),
             "regret_accuracy": percent(float((oracle.correct - row.correct).mean())),
             "regret_cost": float((row.cost - oracle.cost).mean()),
             **{f"share_of_{kind}_{key}": 100 * share for (kind, key), share in row.shares.unstack().items()},
             **identity([cell.run for cell in cells]),
         }
-        for (method, backbone, _), (row, cells, section) in rows.items()
+        for ((method, backbone, _), (row, cells, section)), gained in zip(rows.items(), headrooms, strict=True)
         for items in [pd.concat([cell.items for cell in cells])]
     ]
     frame = pd.DataFrame(records, pd.MultiIndex.from_tuples(rows, names=KEY))
@@ -100,13 +108,41 @@ def _of_method(cells: Sequence[FinishedCell]) -> Answers:
     return Answers(correct, cost, totals / totals.sum())
 
 
-def headroom(row: Answers, bounds: Bounds) -> float:
-    """Return the headroom that a row gains; NaN if oracle and best single backbone are equally accurate."""
-    best, oracle = (bounds.rows[name].correct.sum() for name in (BEST, ORACLE))
-    return float((row.correct.sum() - best) / (oracle - best)) if oracle > best else math.nan
+def resamples(n: int, *key: str) -> Iterator[Array]:
+    """Yield the counts of each question in :data:`RESAMPLES` bootstrap samples, in blocks of shape (samples, n)."""
+    generator = np.random.default_rng(rng.index(1 << 31, "bootstrap over questions", *key))
+    size = max(1, _BLOCK // n)
+    for done in range(0, RESAMPLES, size):
+        yield generator.multinomial(n, np.full(n, 1 / n), size=min(size, RESAMPLES - done)).astype(float)
+
+
+def headroom(rows: Sequence[Answers], bounds: Bounds, resampled: Iterable[Array]) -> list[tuple[float, float, float]]:
+    """Return the headroom of each row and its 95 % interval by the percentile bootstrap over questions.
+
+    The bootstrap is paired: each sample has the same questions for the row and every backbone, and its own best single
+    backbone. The value is NaN if oracle and best single backbone are equally accurate. Such a sample counts as beyond
+    both ends, so the interval is NaN if there are more than 2.5 % of them.
+    """
+
+    def of_samples(counts: Array) -> Array:
+        best, oracle = (counts @ bounds.correct.T).max(axis=1), counts @ bounds.correct.max(axis=0)
+        gap = np.where(oracle > best, oracle - best, np.nan)
+        return np.array([(counts @ row.correct - best) / gap for row in rows])
+
+    def with_interval(value: float, samples: Array) -> tuple[float, float, float]:
+        low = float(np.quantile(np.nan_to_num(samples, nan=-math.inf), TAIL, method="lower"))
+        high = float(np.quantile(np.nan_to_num(samples, nan=math.inf), 1 - TAIL, method="higher"))
+        return (value, low, high) if math.isfinite(high - low) else (value, math.nan, math.nan)
+
+    values = of_samples(np.ones((1, bounds.correct.shape[1])))[:, 0]
+    samples = np.concatenate([of_samples(counts) for counts in resampled], axis=1)
+    return [with_interval(float(value), of_row) for value, of_row in zip(values, samples, strict=True)]
 
 
 def _groups(frame: pd.DataFrame, titles: Mapping[str, str]) -> Groups:
+    # Bounds define the headroom, so they have no interval.
+    ends = interval_of(frame, "headroom", signed, " to ").replace("", _UNDECIDED)
+    ends = ends.mask(frame.index.get_level_values("method").isin(TITLES), "")
     costs, factors = UNIT * frame["cost_per_query"], format_series(frame["cost_factor"], "×{:.2f}")
     return {
         ("Answers", ""): {
@@ -117,7 +153,7 @@ def _groups(frame: pd.DataFrame, titles: Mapping[str, str]) -> Groups:
         },
         ("Mix at equal cost", ""): {"accuracy (%)": entries(frame["mix"], "{:.2f}"), **bounds.mix_column(frame)},
         ("Headroom", ""): {
-            "gained": entries(frame["headroom"], signed, "undecided"),
+            "gained": entries(frame["headroom"], signed, _UNDECIDED, below=ends),
             "right alone (%)": entries(frame["right_alone"], "{:.2f}"),
         },
         ("Regret", ""): {
