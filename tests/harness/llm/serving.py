@@ -37,27 +37,6 @@ def models(**changes: Any) -> dict[str, Any]:
     return {"object": "list", "data": [one]}
 
 
-class Kept:
-    """Fake call log that keeps records in order."""
-
-    def __init__(self) -> None:
-        self.calls: list[tuple[Request, Reply]] = []
-        self.charged: list[tuple[str, int, int]] = []
-
-    def get(self, key: str) -> Reply | None:
-        return next((reply for request, reply in self.calls if request.key == key), None)
-
-    async def append(self, request: Request, reply: Reply) -> None:
-        self.calls.append((request, reply))
-
-    async def charge(self, *row: Any) -> None:
-        self.charged.append(row)
-
-    @property
-    def replies(self) -> list[Reply]:
-        return [reply for _, reply in self.calls]
-
-
 class Scripted:
     """A server that answers with scripted statuses, then always 200, and records the requests.
 

@@ -140,7 +140,7 @@ async def test_every_generation_parameter_is_sent_and_the_key(make: Make, monkey
     assert server.asked == [expected, {**extended.body(), "model": "llama3.1:8b", "reasoning_effort": "low"}]
     assert headers == ["Bearer secret"] * 2
     # The log has the name of the model, whatever its server calls it.
-    assert make.kept.calls[0] == (own, ANSWER)
+    assert make.log.get(own.key) == ANSWER
 
 
 async def test_what_a_server_does_not_take_is_not_sent_and_said(make: Make) -> None:

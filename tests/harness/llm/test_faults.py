@@ -136,7 +136,7 @@ async def test_a_key_that_a_server_repeats_and_a_query_are_not_told_on(
             told += [await client.served("m", MODEL), await client.complete("m", request())]
         except UserError as error:
             told.append(str(error))
-    everything = f"{told} {make.tried} {make.kept.replies} {caplog.text}"
+    everything = f"{told} {make.tried} {make.replies} {caplog.text}"
     assert [word in everything for word in ("canary", "query", "***")] == [False, False, True]
 
 
@@ -152,7 +152,7 @@ async def test_what_may_pass_is_tried_again(status: int, body: dict[str, Any] | 
     reply = await client.complete("m", request("again"))
     assert reply == Reply.failed(MODEL, str(reply.error))
     assert error in str(reply.error)
-    assert (len(server.script), len(make.kept.calls)) == (0, 2)
+    assert (len(server.script), len(make.log)) == (0, 2)
     assert await client.complete("m", request("again")) == reply
 
 
@@ -164,8 +164,8 @@ async def test_a_server_whose_replies_can_never_count_stops_the_cell_and_what_th
     client = await make(server)
     with pytest.raises(UserError, match=rf"/v1 of m answers with .*{error}.*let it .*(usage|served_name).* same com"):
         await client.complete("m", request())
-    assert (len(server.asked), make.kept.calls) == (_MAX_UNCOUNTABLE, [])
-    assert make.kept.charged == [(MODEL, *tokens)] * _MAX_UNCOUNTABLE
+    assert (len(server.asked), len(make.log)) == (_MAX_UNCOUNTABLE, 0)
+    assert make.log.paid() == [(MODEL, *(_MAX_UNCOUNTABLE * number for number in (1, *tokens)))]
     # Once it has answered, such a reply is one of the faults that pass.
     server.script = []
     await client.complete("m", request("counts"))
@@ -193,14 +193,14 @@ async def test_a_hopeless_server_stops_the_cell(status: int, body: Any, message:
     client = await make(chat)
     with pytest.raises(UserError, match=message):
         await client.complete("m", request())
-    assert (asked, make.kept.calls) == (tries, [])
+    assert (asked, len(make.log)) == (tries, 0)
 
 
 @pytest.mark.parametrize(("body", "text", "reason"), REPLIES.values(), ids=REPLIES)
 async def test_what_plainly_means_a_reply_is_one(body: dict[str, Any], text: str, reason: str, make: Make) -> None:
     tokens = body["usage"]["completion_tokens"]
     reply = await (await make(Scripted((200, body)))).complete("m", request())
-    assert make.kept.replies == [reply] == [Reply(text, 7, tokens, reason, MODEL)]
+    assert make.replies == [reply] == [Reply(text, 7, tokens, reason, MODEL)]
 
 
 async def test_token_details_are_kept_if_they_are_possible(make: Make) -> None:
@@ -216,7 +216,7 @@ async def test_a_refusal_of_one_request_stops_nothing(status: int, body: Any, re
     await client.complete("m", request())
     reply = await client.complete("m", request("refused"))
     error = str(reply.error)
-    assert make.kept.replies[1] == reply
+    assert make.log.get(request("refused").key) == reply
     assert reply.finish_reason == ("error" if reason else "content_filter")
     assert not reason or (error.startswith(f"Error code: {status} - ") and reason in error and len(error) < 400)
     assert error in str(make.tried[1])

@@ -50,10 +50,10 @@ async def test_while_a_server_is_ill_calls_wait(make: Make, caplog: pytest.LogCa
         async with asyncio.timeout(60):
             while len(make.tried) <= (served_backbone.MAX_FAILURES + 2) * CALLS:
                 await asyncio.sleep(0.005)
-        assert len(make.kept.calls) == 1
+        assert len(make.log) == 1
         server.status = 200
         assert await asyncio.gather(*calls) == [ANSWER] * CALLS
-    assert [reply.error for reply in make.kept.replies] == [None] * (CALLS + 1)
+    assert [reply.error for reply in make.replies] == [None] * (CALLS + 1)
     first, last = (record.message for record in caplog.records if record.name == served_backbone.__name__)
     assert first.startswith(f"{url} of m does not answer (")
     assert first.endswith("its calls wait until it does, for at most 10 minutes")
@@ -72,7 +72,7 @@ async def test_a_long_outage_stops_the_cell(listens: bool, refused: str, make: M
         errors = await asyncio.gather(*calls, return_exceptions=True)
     assert [type(error) for error in errors] == [UserError] * CALLS
     assert re.search(r"of m does not answer \(.*(Cannot connect|busy).*\); start the server", str(errors[0]))
-    assert make.kept.calls == []
+    assert len(make.log) == 0
     assert all(refused in str(error) for error in make.tried)
 
 
@@ -89,7 +89,7 @@ async def test_a_server_that_hangs_is_noticed_by_a_single_token(make: Make, pace
     with pytest.raises(UserError, match=r"of m does not answer .*no whole response"):
         await client.complete("m", request("hangs"))
     assert asked == ["hangs", "Hello"]
-    assert make.kept.replies == []
+    assert len(make.log) == 0
 
 
 async def test_calls_that_a_stall_cut_off_are_tried_again(make: Make, pace: Callable[..., None]) -> None:
@@ -125,7 +125,7 @@ async def test_a_call_that_alone_fails(make: Make, caplog: pytest.LogCaptureFixt
 async def test_a_call_that_fails_while_a_token_is_answered_is_recorded(make: Make, pace: Callable[..., None]) -> None:
     pace(OUTAGE_S=0.3)
     reply = await (await make(Ill())).complete("m", request("odd"))
-    assert make.kept.replies == [reply]
+    assert make.replies == [reply]
     assert str(reply.error).startswith("Error code: 500")
     # Fewer than a call has that waits in an outage.
     assert len(make.tried) < served_backbone._MAX_ATTEMPTS / 2
