@@ -2,8 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -11,7 +10,6 @@ import pytest
 
 from analysis.published import load
 from gmr.training import advantages
-from harness.llm.request import Request
 from harness.runner.config import methods
 from harness.runner.setting import settings_of
 from harness.scripted import setting
@@ -19,33 +17,19 @@ from tests.baselines import test_cheap as cheap
 from tests.baselines.aflow import fixtures as aflow
 from tests.baselines.masrouter import fixtures as masrouter
 from tests.baselines.puppeteer import fixtures as puppeteer
-from tests.fixtures import ITEMS, Client, answered_by, learned, questions, right_if, trained
+from tests.fixtures import ITEMS, Client, answered_by, attempt, learned, questions, trained
 from tests.gmr import fixtures as gmr
 
-
-def by_key(backbone: str, request: Request) -> str:
-    """Return a reply that follows from the request alone, right two times of three."""
-    return f"{request.key[:6]}. The answer is {'right' if int(request.key, 16) % 3 else 'wrong'}"
-
-
-class Learner(NamedTuple):
-    """A method, and what answers it."""
-
-    make: Callable[..., Any]
-    answering: Callable[[str, Request], Any]
-
-
 GMR = {"epochs": {"default": 2}, "batch": 2, "group": 2, "max_depth": 3}
-LEARNERS = {
-    "gmr": Learner(lambda **at: gmr.method(**GMR, **at), right_if("small")),
-    "masrouter": Learner(lambda **at: masrouter.method(epochs={"default": 2}, batch=2, **at), by_key),
-    "puppeteer": Learner(lambda **at: puppeteer.method(epochs={"default": 2}, batch=2, lr=1e-3, **at), by_key),
-    "aflow": Learner(lambda **at: aflow.method(max_rounds=1, **at), aflow.by_key),
-    "knn_router": Learner(cheap.knn, by_key),
-    "self_consistency": Learner(cheap.consistency, by_key),
+LEARNERS: dict[str, Callable[..., Any]] = {
+    "gmr": lambda **at: gmr.method(**GMR, **at),
+    "masrouter": lambda **at: masrouter.method(epochs={"default": 2}, batch=2, **at),
+    "puppeteer": lambda **at: puppeteer.method(epochs={"default": 2}, batch=2, lr=1e-3, **at),
+    "aflow": lambda **at: aflow.method(max_rounds=1, **at),
+    "knn_router": cheap.knn,
+    "self_consistency": cheap.consistency,
 }
-
-
+BY_KEY = Client(aflow.by_key)
 ON = dict.fromkeys(gmr.MODULES, True)
 # The values of the papers and of the released code.
 STATED: dict[str, dict[str, Any]] = {
@@ -65,17 +49,15 @@ def test_the_stated_values_are_the_defaults(name: str) -> None:
         assert [row.of_benchmark(config.cost_weight) for row in rows] == [100, 200, 400, 200, 500]
 
 
-async def fitted(name: str, folder: Path, client: Any, seed: int = 0, number: int = 4, **changes: Any) -> Any:
-    method, items = LEARNERS[name].make(seed=seed, **changes), questions(number, "t")
-    return await trained(method, folder, client, items, seed)
+async def fitted(name: str, folder: Path, seed: int = 0, number: int = 4, **changes: Any) -> Any:
+    return await trained(LEARNERS[name](seed=seed, **changes), folder, BY_KEY, questions(number, "t"), seed)
 
 
 @pytest.mark.parametrize("name", LEARNERS)
 async def test_a_run_without_epochs_leaves_a_learner_as_it_begins(tmp_path: Path, name: str) -> None:
-    client = Client(LEARNERS[name].answering)
-    method = await fitted(name, tmp_path, client, max_epochs=0)
+    method = await fitted(name, tmp_path, max_epochs=0)
     assert len(pq.read_table(tmp_path / "training_calls.parquet")) == 0
-    [answered] = await answered_by(method, client, ITEMS[:1])
+    [answered] = await answered_by(method, BY_KEY, ITEMS[:1])
     assert answered.trajectory.answer
 
 
@@ -86,9 +68,9 @@ async def test_a_last_batch_is_used_and_order_and_weights_follow_seeds(
     weights, orders = [], []
     for seed, epochs in ((0, 2), (1, 1)):
         folder = tmp_path / str(seed)
-        await fitted(name, folder, Client(LEARNERS[name].answering), seed, max_epochs=0)
+        await fitted(name, folder, seed, max_epochs=0)
         weights.append(learned(folder).tensors)
-        await fitted(name, folder, Client(LEARNERS[name].answering), seed, number=7, max_epochs=epochs)
+        await fitted(name, folder, seed, number=7, max_epochs=epochs)
         calls = pq.read_table(folder / "training_calls.parquet").to_pylist()
         for epoch in range(1, epochs + 1):
             orders.append(tuple(dict.fromkeys(row["item_id"] for row in calls if row["epoch"] == epoch)))
@@ -104,7 +86,7 @@ async def test_a_last_batch_is_used_and_order_and_weights_follow_seeds(
 
 @pytest.mark.parametrize("name", ["gmr", "masrouter", "puppeteer"])
 async def test_rollouts_of_old_policies_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    method = LEARNERS[name].make()
+    method = LEARNERS[name]()
     learn = method.learn
 
     def learn_twice(learning: Any, *arguments: Any) -> Any:
@@ -115,7 +97,7 @@ async def test_rollouts_of_old_policies_are_refused(tmp_path: Path, monkeypatch:
         return measures
 
     monkeypatch.setattr(method, "learn", learn_twice)
-    await trained(method, tmp_path, Client(LEARNERS[name].answering))
+    await trained(method, tmp_path, BY_KEY)
 
 
 @pytest.mark.parametrize("name", ["gmr", "masrouter", "knn_router"])
@@ -123,17 +105,9 @@ def test_the_same_trajectories_teach_the_same_in_a_pool_at_a_twentieth_of_the_pr
     """The factor of a pool cancels its prices (D-GMR-5); where all is free, the reward alone teaches."""
 
     def taught(prices: float, **row: float) -> list[list[float]]:
-        learner, costs = LEARNERS[name].make(**row), [0.001, 0.006, 0.002, 0.003]
-        utilities = [
-            learner.utility(
-                SimpleNamespace(
-                    verdict=SimpleNamespace(correct=number != 2),
-                    trajectory=SimpleNamespace(cost_steps=cost * prices, cost_total=2 * cost * prices),
-                )
-            )
-            for number, cost in enumerate(costs)
-        ]
-        return advantages(np.array([utilities])).tolist()
+        costs = [cost * prices for cost in (0.001, 0.006, 0.002, 0.003)]
+        answered = [attempt(number != 2, (cost, True), (cost, False)) for number, cost in enumerate(costs)]
+        return advantages(np.array([[*map(LEARNERS[name](**row).utility, answered)]])).tolist()
 
     assert np.allclose(taught(1 / 20, cost_factor=20), taught(1), rtol=1e-12)
     assert not np.allclose(taught(1 / 20), taught(1), rtol=1e-3)

@@ -21,9 +21,7 @@ from harness.training.learning import seeded
 from tests.fixtures import ITEMS, embedding, walked
 
 ROLES, BACKBONES = 7, 5
-SMALL, LARGE = 0, 1
 # Roles that need no tool; the third one has a second call.
-CRITIC, HISTORIAN, REFLECTOR, INSPECTOR = range(4)
 KEYS = ("Commonsense/Critic", "Commonsense/Historian", "Commonsense/Reflector", "Math/Inspector")
 POOL = Pool(tuple(by_key()[key] for key in KEYS), tuple(backbones().values()))
 PROFILES = [np.stack([embedding(member.profile) for member in members]) for members in (POOL.roles, POOL.backbones)]

@@ -17,21 +17,12 @@ from harness.agents.trajectory import Episode, Trajectory, sample
 from harness.llm.request import GREEDY, Reply, Request
 from harness.scripted import backbones
 from tests.fixtures import FAILED, ITEMS, RULES, Answering, Client, embedding, runtime, sampling
-from tests.gmr.fixtures import (
-    CRITIC,
-    HISTORIAN,
-    INSPECTOR,
-    LARGE,
-    MODULES,
-    POOL,
-    PROFILES,
-    REFLECTOR,
-    SMALL,
-    config,
-    router,
-    walk,
-)
+from tests.gmr.fixtures import MODULES, POOL, PROFILES, config, router, walk
 from tests.gmr.reference import Reference
+
+# In the order of the pool.
+CRITIC, HISTORIAN, REFLECTOR, INSPECTOR = range(4)
+SMALL, LARGE = range(2)
 
 
 @pytest.mark.parametrize(("score", "greedy"), [("dot", False), ("cosine", False), ("dot", True)])

@@ -5,19 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from baselines.puppeteer.agents import (
-    ACTIONS,
-    AGAIN,
-    AGGREGATE,
-    CANDIDATES_HEADER,
-    COMPUTE,
-    IMPLEMENT,
-    NO_CANDIDATES,
-    STATE,
-    TERMINATE,
-    WRITE,
-    answer_in,
-)
+from baselines.puppeteer import agents
 from baselines.puppeteer.policy import Policy
 from harness.agents.code_tools import NO_PROGRAM, CodeTools
 from harness.agents.prompts import RECORDS_HEADER
@@ -29,7 +17,7 @@ from harness.training.learning import seeded
 from tests.baselines.puppeteer.fixtures import CODE, MATHS, Certain, Counting, planned, walk
 from tests.fixtures import FAILED, RULES, FakeSandbox, embedding, runtime, sampling
 
-ACTION = {action.key: action for action in ACTIONS}
+ACTION = {action.key: action for action in agents.ACTIONS}
 QUESTION = "Question:\nWhat is 6 times 7?"
 
 
@@ -49,7 +37,7 @@ async def test_every_agent_sees_the_whole_path_and_the_final_call_sees_question_
         system("reasoning"): QUESTION,
         system("critique"): f"{QUESTION}\n\n{RECORDS_HEADER}\n\n{shown[0]}",
         system("modify"): f"{QUESTION}\n\n{RECORDS_HEADER}\n\n{shown[0]}\n\n{shown[1]}",
-        f"{AGGREGATE}\n\n{RULES}": f"{QUESTION}\n\n{CANDIDATES_HEADER}\n\n{candidates}",
+        f"{agents.AGGREGATE}\n\n{RULES}": f"{QUESTION}\n\n{agents.CANDIDATES_HEADER}\n\n{candidates}",
     }
     assert client.conversations == [(Message("system", told), Message("user", seen)) for told, seen in turns.items()]
     assert third not in client.users[-1]
@@ -70,7 +58,7 @@ async def test_a_gsm_hard_question_is_posed_as_its_released_task_poses_it() -> N
     await walk(policy, client, item)
     line = "The following mathematical problem is to be solved by writing a Python program:"
     assert [user.count(f"Question:\n{line}\n{item.question}") for user in client.users] == [1, 1, 0]
-    assert client.users[2].startswith(f"{QUESTION}\n\n{CANDIDATES_HEADER}")
+    assert client.users[2].startswith(f"{QUESTION}\n\n{agents.CANDIDATES_HEADER}")
     np.testing.assert_allclose(policy.states[0][:384], embedding(f"{line}\n{item.question}"), atol=1e-12)
 
 
@@ -85,9 +73,9 @@ async def test_an_agent_used_again_continues_its_own_conversation_and_sees_the_w
     )
     assert second[:3] == (*first, Message("assistant", "Text 1. The answer is 1"))
     two, _, _ = records.partition("\n\n[3]")
-    assert second[3:] == (Message("user", f"{AGAIN}\n\n{RECORDS_HEADER}\n\n{two}"),)
+    assert second[3:] == (Message("user", f"{agents.AGAIN}\n\n{RECORDS_HEADER}\n\n{two}"),)
     assert third[:5] == (*second, Message("assistant", "Text 3. The answer is 3"))
-    assert third[5:] == (Message("user", f"{AGAIN}\n\n{RECORDS_HEADER}\n\n{records}"),)
+    assert third[5:] == (Message("user", f"{agents.AGAIN}\n\n{RECORDS_HEADER}\n\n{records}"),)
 
 
 async def test_six_steps_are_the_most_and_the_forced_end_counts_as_if_chosen() -> None:
@@ -99,13 +87,13 @@ async def test_six_steps_are_the_most_and_the_forced_end_counts_as_if_chosen() -
     last = trajectory.decisions[-1]
     assert (last.step, last.choice, last.options) == (7, "terminate", 10)
     assert last.log_prob == pytest.approx(-250)
-    assert (trace[-1].action, trace[-1].step, trace[-1].tokens) == (TERMINATE, 6, 0)
+    assert (trace[-1].action, trace[-1].step, trace[-1].tokens) == (agents.TERMINATE, 6, 0)
 
 
 async def test_the_final_call_is_told_where_nobody_has_answered() -> None:
     client = Counting("I would rather not say.")
     await planned("reasoning", "planning", "terminate", client=client)
-    assert client.users[-1] == f"{QUESTION}\n\n{NO_CANDIDATES}"
+    assert client.users[-1] == f"{QUESTION}\n\n{agents.NO_CANDIDATES}"
 
 
 async def test_the_policy_sees_question_last_output_and_the_mean_of_all() -> None:
@@ -143,15 +131,6 @@ async def test_sampling_follows_the_keyed_number_of_the_step() -> None:
 
 PROGRAM = "```python\nanswer = 42\n```"
 RIGHT, WRONG = "def double(x):\n    return 2 * x\n", "def double(x):\n    return x\n"
-PASSED = (
-    "The program was run on every visible example of the question:\n"
-    "- example passed: assert double(1) == 2\n- example passed: assert double('a') == 'aa'"
-)
-WENT_WRONG = (
-    "The program was run on every visible example of the question:\n"
-    "- example failed: assert double(1) == 2 (the result differs)\n"
-    "- example failed: assert double('a') == 'aa' (the result differs)"
-)
 
 
 async def test_a_program_that_ran_is_followed_by_a_second_call_in_its_conversation() -> None:
@@ -162,9 +141,9 @@ async def test_a_program_that_ran_is_followed_by_a_second_call_in_its_conversati
     question = f"Question:\n{MATHS.question}"
     opening, second, reasoning, final = client.conversations
     assert [program.source for program in sandbox.given] == ["answer = 42\n"]
-    assert opening[1] == Message("user", f"{question}\n\n{COMPUTE}")
+    assert opening[1] == Message("user", f"{question}\n\n{agents.COMPUTE}")
     told = "The program was executed; its variable answer holds 42"
-    assert second == (*opening, Message("assistant", PROGRAM), Message("user", f"{told}\n\n{STATE}"))
+    assert second == (*opening, Message("assistant", PROGRAM), Message("user", f"{told}\n\n{agents.STATE}"))
     assert reasoning[1].content.endswith(f"{RECORDS_HEADER}\n\n[1] Programmer:\n{told}\n\nSo the answer is 42")
     assert final[1].content.endswith("[1] Programmer:\nThe answer is 42")
     purposes = [(1, "act"), (1, "second_call"), (2, "act"), (3, "aggregate")]
@@ -205,11 +184,12 @@ async def test_the_programmer_runs_the_visible_examples_with_one_call(code_tools
     keys = ["python", "critique", "python", "summarize", "terminate"]
     trajectory = await planned(*keys, client=client, item=CODE, code_tools=code_tools)
     assert [call.purpose for call in trajectory.calls] == ["act"] * 4
-    assert client.users[0] == f"Question:\n{CODE.question}\n\n{IMPLEMENT}"
-    first = f"[1] Programmer:\n```python\n{WRONG}```\n\n{WENT_WRONG}"
+    assert client.users[0] == f"Question:\n{CODE.question}\n\n{agents.IMPLEMENT}"
+    failed, passed = [await code_tools.examples(CODE, fenced(source)) for source in (WRONG, RIGHT)]
+    first = f"[1] Programmer:\n```python\n{WRONG}```\n\n{failed}"
     assert client.users[1].endswith(f"{RECORDS_HEADER}\n\n{first}")
-    assert client.users[2] == f"{AGAIN}\n\n{IMPLEMENT}\n\n{RECORDS_HEADER}\n\n{first}\n\n[2] Critic:\nHm."
-    assert client.users[3].endswith(f"{first}\n\n[2] Critic:\nHm.\n\n[3] Programmer:\n{fenced(RIGHT)}\n\n{PASSED}")
+    assert client.users[2] == f"{agents.AGAIN}\n\n{agents.IMPLEMENT}\n\n{RECORDS_HEADER}\n\n{first}\n\n[2] Critic:\nHm."
+    assert client.users[3].endswith(f"{first}\n\n[2] Critic:\nHm.\n\n[3] Programmer:\n{fenced(RIGHT)}\n\n{passed}")
     assert "hidden" not in "".join(client.users)
 
 
@@ -232,7 +212,7 @@ async def test_a_path_without_a_program_ends_with_a_call_that_writes_one(code_to
     assert (last.step, last.slot, last.purpose, last.role, last.is_step) == (3, 0, "aggregate", "", False)
     records = [f"[1] Programmer:\nWords 1.\n\n{NO_PROGRAM}", "[2] Critic:\nWords 2."]
     assert client.conversations[-1] == (
-        Message("system", f"{WRITE}\n\n{RULES}"),
+        Message("system", f"{agents.WRITE}\n\n{RULES}"),
         Message("user", "\n\n".join([f"Question:\n{CODE.question}", RECORDS_HEADER, *records])),
     )
 
@@ -245,4 +225,4 @@ def test_an_answer_counts_only_where_it_is_stated() -> None:
         "The answer is \\boxed{B}": "\\boxed{B}",
         **dict.fromkeys(("Three steps, 14 items.", "The answer is", "\\boxed{}", ""), None),
     }
-    assert {text: answer_in(text) for text in stating} == stating
+    assert {text: agents.answer_in(text) for text in stating} == stating

@@ -46,13 +46,9 @@ def recorded(*paths: Path, **changes: Any) -> Run:
     """Return a preset that states no more than it has to, with its questions prepared."""
     keys = {"description": "x", "methods": ["single"], "seeds": [0], "endpoints": "recorded"}
     with pytest.MonkeyPatch.context() as patch:
-        folder = Path("presets")
-        (folder / "presets").mkdir(parents=True, exist_ok=True)
-        for file in config.FOLDER.glob("*.yaml"):
-            shutil.copy(file, folder)
+        patch.setattr(config, "FOLDER", Path(shutil.copytree(config.FOLDER, "house", dirs_exist_ok=True)))
         whole = {**keys, "recordings": list(map(str, paths)), **changes}
-        (folder / "presets" / "mine.yaml").write_text(yaml.safe_dump(whole))
-        patch.setattr(config, "FOLDER", folder)
+        Path("house/presets/mine.yaml").write_text(yaml.safe_dump(whole))
         preset = resolve("mine")
     for key in preset.benchmarks:
         questions.write(preset, key)
