@@ -29,37 +29,25 @@ class InProcess:
         return Reply.failed(MODEL, "refused") if self.asked[-1] == "fail" else ANSWER
 
 
-async def ask(server: Any, log: Path, budget: Budget, *texts: str) -> None:
-    """Run a cell of a preset whose cells have their logs in one folder."""
+async def ask(server: Any, log: Path, budget: Budget, *texts: str) -> Counter[str]:
+    """Run a cell of a preset whose cells have their logs in one folder. Return what these have spent."""
     spending = Spending("p", budget, lambda: log.parent.glob("*.sqlite"), [M])
     with CallLog(log) as opened, AttemptLog(log.with_suffix(".jsonl")) as attempts:
         async with ChatClient({}, opened, attempts, server, spending) as client:
             for text in texts:
                 await client.complete("m", request(text))
+    return spending.spent
 
 
-def spent_in(folder: Path) -> Counter[str]:
-    return Spending("p", Budget(), lambda: folder.glob("*.sqlite"), [M]).spent
-
-
-async def test_what_a_log_answers_and_failed_calls_cost_nothing(tmp_path: Path) -> None:
-    server, log = InProcess(), tmp_path / "calls.sqlite"
-    for _ in range(2):
-        await ask(server, log, Budget(calls=1), "fail", "answered")
-    assert server.asked == ["fail", "answered"]
-    with pytest.raises(BudgetError, match="1 of 1 calls"):
-        await ask(server, log, Budget(calls=1), "another")
-
-
-async def test_tokens_and_cost_are_those_of_the_tables(tmp_path: Path) -> None:
-    log = tmp_path / "calls.sqlite"
-    for text in "ab":
-        await ask(InProcess(), log, Budget(tokens=2 * TOKENS, cost=1.9 * COST), text)
-    assert spent_in(tmp_path) == {"calls": 2, "tokens": 2 * TOKENS, "cost": pytest.approx(2 * COST)}
-    with pytest.raises(BudgetError, match=f"{2 * TOKENS} of {2 * TOKENS} tokens"):
-        await ask(InProcess(), log, Budget(tokens=2 * TOKENS), "c")
-    with pytest.raises(BudgetError, match=r"of \S+ cost"):
-        await ask(InProcess(), log, Budget(cost=1.9 * COST), "c")
+async def test_each_limit_counts_new_calls_that_were_answered(tmp_path: Path) -> None:
+    server, log, limits = InProcess(), tmp_path / "calls.sqlite", {"tokens": 2 * TOKENS, "cost": 1.9 * COST}
+    for texts in (("fail", "a"), ("fail", "a", "b")):
+        spent = await ask(server, log, Budget(calls=2, **limits), *texts)
+    assert server.asked == ["fail", "a", "b"], "what a log answers and failed calls cost nothing"
+    assert spent == {"calls": 2, "tokens": 2 * TOKENS, "cost": pytest.approx(2 * COST)}
+    for name, limit in {"calls": 2, **limits}.items():
+        with pytest.raises(BudgetError, match=rf"is spent: \S+ of \S+ {name} "):
+            await ask(server, log, Budget.model_validate({name: limit}), "another")
 
 
 async def test_two_cells_share_a_budget(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -68,4 +56,4 @@ async def test_two_cells_share_a_budget(tmp_path: Path, monkeypatch: pytest.Monk
     cells = [ask(InProcess(), tmp_path / f"{first}.sqlite", Budget(calls=60), first, *rest) for first, *rest in texts]
     assert [type(end) for end in await asyncio.gather(*cells, return_exceptions=True)] == [BudgetError] * 2
     # Each may be short of what the other has asked since the last reading of its log.
-    assert 60 <= spent_in(tmp_path)["calls"] <= 60 + 2 * 4
+    assert 60 <= (await ask(InProcess(), tmp_path / "c.sqlite", Budget()))["calls"] <= 60 + 2 * 4
