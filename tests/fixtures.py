@@ -30,6 +30,8 @@ RULES = "End with a line that says: The answer is <number>."
 # Words that stand for what a sentence encoder reads.
 LONGEST = 50
 FAILED = Reply.failed("m", "gone")
+Answering = Callable[[str, Request], str | Reply]
+embedding = cache(scripted.vector)
 
 
 def questions(number: int, name: str = "q") -> tuple[Item, ...]:
@@ -44,12 +46,6 @@ CODE = Item(
     gold="def double(x):\n    return 2 * x\n",
     code=CodeTask("double", "", "assert double(21) == 42", ("assert double(1) == 2",)),
 )
-
-
-embedding = cache(scripted.vector)
-
-
-Answering = Callable[[str, Request], str | Reply]
 
 
 class Client:
@@ -221,7 +217,3 @@ async def graded_rollouts(walks: Iterable[Awaitable[tuple[Trajectory, Any]]]) ->
     """Return rollouts, of which every other one is right, and their traces."""
     pairs = await asyncio.gather(*walks)
     return [graded(trajectory, n % 2 == 0) for n, (trajectory, _) in enumerate(pairs)], [trace for _, trace in pairs]
-
-
-def content(folder: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}

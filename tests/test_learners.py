@@ -14,9 +14,9 @@ from harness.runner.config import methods
 from harness.runner.setting import settings_of
 from harness.scripted import setting
 from tests.baselines import test_cheap as cheap
-from tests.baselines.aflow import fixtures as aflow
-from tests.baselines.masrouter import fixtures as masrouter
-from tests.baselines.puppeteer import fixtures as puppeteer
+from tests.baselines.aflow import test_workflow as aflow
+from tests.baselines.masrouter import test_router as masrouter
+from tests.baselines.puppeteer import test_rollout as puppeteer
 from tests.fixtures import ITEMS, Client, answered_by, attempt, learned, questions, trained
 from tests.gmr import fixtures as gmr
 

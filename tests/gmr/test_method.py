@@ -15,7 +15,7 @@ from harness.errors import UserError
 from harness.runner.config import methods
 from harness.runner.setting import Matched, settings_of
 from harness.scripted import backbones, setting
-from tests.fixtures import ITEMS, Client, answered_by, content, questions, right_if, runtime, trained
+from tests.fixtures import ITEMS, Client, answered_by, questions, right_if, runtime, trained
 from tests.gmr.fixtures import MODULES, method
 
 
@@ -46,7 +46,7 @@ async def test_the_greedy_switch_rules_the_test_and_not_the_training(tmp_path: P
     decided, tables = {}, []
     for decode in ("sample", "greedy"):
         gmr = await fitted(tmp_path / decode, Client(), 2, decode=decode)
-        tables.append(content(tmp_path / decode)["training_decisions.parquet"])
+        tables.append((tmp_path / decode / "training_decisions.parquet").read_bytes())
         contexts = [runtime(Client(), seed).context(ITEMS[0]) for seed in range(8)]
         decided[decode] = {context.close(await gmr.solve(ITEMS[0], context)).decisions for context in contexts}
     assert tables[0] == tables[1]

@@ -8,8 +8,7 @@ from torch.distributions import Independent, Normal, kl_divergence
 from gmr.networks import Halting, PoolSoftmax, RetrievalGate, StateEncoder
 from gmr.router import Router
 from gmr.training import Trace, evaluate
-from tests.gmr.fixtures import MODULES, PROFILES, config, new_router, router, trace
-from tests.gmr.reference import Reference
+from tests.gmr.fixtures import MODULES, PROFILES, Reference, config, new_router, router, trace
 
 
 @pytest.mark.parametrize("kl", ["sum", "mean"])

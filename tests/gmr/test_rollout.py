@@ -17,8 +17,7 @@ from harness.agents.trajectory import Episode, Trajectory, sample
 from harness.llm.request import GREEDY, Reply, Request
 from harness.scripted import backbones
 from tests.fixtures import FAILED, ITEMS, RULES, Answering, Client, embedding, runtime, sampling
-from tests.gmr.fixtures import MODULES, POOL, PROFILES, config, router, walk
-from tests.gmr.reference import Reference
+from tests.gmr.fixtures import MODULES, POOL, PROFILES, Reference, config, router, walk
 
 # In the order of the pool.
 CRITIC, HISTORIAN, REFLECTOR, INSPECTOR = range(4)

@@ -19,7 +19,7 @@ from harness.benchmarks.items import Item
 from harness.errors import UserError
 from harness.llm.request import Reply, Request
 from harness.scripted import setting
-from tests.baselines.aflow.fixtures import flow, is_proposal, node, proposal, round_, text_of, told
+from tests.baselines.aflow.test_workflow import flow, is_proposal, node, proposal, round_, text_of, told
 from tests.fixtures import RULES, Client, learned, questions, trained, training
 
 QUESTIONS = [Item(f"q{number}", "toy", f"Question {number}?", f"right {number}") for number in range(8)]

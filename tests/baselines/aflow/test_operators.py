@@ -15,9 +15,10 @@ from harness.benchmarks.programs import fenced
 from harness.llm.request import Message, Metadata, Reply
 from harness.scripted import ScriptedModel
 from tests import fixtures
-from tests.baselines.aflow.fixtures import ITEM, flow, node, when
+from tests.baselines.aflow.test_workflow import flow, node, when
 from tests.fixtures import CODE, FAILED, RULES
 
+ITEM = Item(id="1", benchmark="gsm_hard", question="How many eggs?", gold="3.0")
 WRONG = fenced("def double(x):\n    return x")
 GOOD = fenced("def double(x):\n    return 2 * x  # good")
 

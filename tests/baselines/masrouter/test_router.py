@@ -2,22 +2,125 @@
 
 import math
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
 import torch
-from scipy.special import digamma
+from scipy.special import digamma, gammaln, softmax
 from scipy.stats import entropy
 from torch.distributions import Normal, kl_divergence
 
-from baselines.masrouter.router import VAE, draw_noise
+from baselines.masrouter.method import Config, MASRouter, Pool, TeamRollout
+from baselines.masrouter.router import VAE, Router, Trace, draw_noise
+from baselines.masrouter.team import MODES
 from harness.agents import rng
-from harness.agents.trajectory import Episode, sample
-from harness.training.learning import Learning
+from harness.agents.code_tools import CodeTools
+from harness.agents.roles import by_domain
+from harness.agents.trajectory import TEST, Episode, Trajectory, sample
+from harness.benchmarks.items import Item
+from harness.scripted import backbones, setting
+from harness.training.learning import Learning, seeded
 from harness.training.loop import TrainingStep
-from tests.baselines.masrouter.fixtures import BACKBONES, MODE_NAMES, Reference, method, pool, router, walk
-from tests.fixtures import ITEMS, Client, graded_rollouts, log, questions, trained
+from tests.fixtures import ITEMS, Client, embedding, graded_rollouts, log, questions, trained, walked
+
+MODE_NAMES = [mode.key for mode in MODES]
+BACKBONES = tuple(backbones().values())
+
+
+def config(**changes: Any) -> Config:
+    return Config(**{"epochs": {"default": 1}, "cost_weight": {"default": 200}, **changes})
+
+
+def pool(domain: str = "Commonsense") -> Pool:
+    return Pool(domain, by_domain(domain), BACKBONES)
+
+
+def method(
+    seed: int = 0,
+    max_epochs: int | None = None,
+    domain: str = "Commonsense",
+    cost_factor: float = 1.0,
+    **changes: Any,
+) -> MASRouter:
+    cell = setting("pool", seed=seed, benchmark="toy", domain=domain, max_epochs=max_epochs, cost_factor=cost_factor)
+    return MASRouter(cell, config(**changes))
+
+
+def router(seed: int = 0, domain: str = "Commonsense", moved: float = 0.0) -> Router:
+    """Return a router with initial weights, randomly perturbed if ``moved``."""
+    choices = method(domain=domain).choices().items()
+    texts = {kind: np.stack([embedding(profile) for _, profile in pairs]) for kind, pairs in choices}
+    network = seeded(lambda: Router(texts, 6), "initial weights", seed)
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for parameter in network.parameters():
+            parameter += moved * torch.randn(parameter.shape, generator=generator, dtype=torch.float64)
+    return network
+
+
+def _unit(rows: np.ndarray) -> np.ndarray:
+    return rows / np.linalg.norm(rows, axis=-1, keepdims=True)
+
+
+class Reference:
+    """NumPy reference: probabilities of a trace, unrounded number of agents, and log π of the choices."""
+
+    def __init__(self, router: Router, trace: Trace) -> None:
+        self._state = {name: value.numpy() for name, value in router.state_dict().items()}
+        self._trace = trace
+        noise, choices = trace.noise, trace.choices
+        q = trace.question.astype(np.float64)
+        x = _unit(self._linear("classifier.question", q))
+        self.tasks = softmax(_unit(self._linear("classifier.tasks", self._state["task_texts"])) @ x / 0.5)
+        modes = self._z("mode_vae", self._state["mode_texts"], noise.modes)
+        self.modes = softmax(modes @ self._z("question_vae", q, noise.question[0]) / 0.8)
+        difficulty = self._linear("number.head", self._z("number.vae", q, noise.number[0]))[0]
+        self.n_f = 6 / (1 + math.exp(-difficulty))
+        roles = self._z("role_vae", self._state["role_texts"], noise.roles)
+        h, before, self.roles = np.zeros(64), np.zeros(64), []
+        for role in choices.roles:
+            row = h + before
+            h = (row - row.mean()) / math.sqrt(row.var() + 1e-5)
+            self.roles.append(self._matched("role", np.concatenate([x, modes[choices.mode], h]), roles, 0.5))
+            before = roles[role]
+        backbones = self._z("backbone_vae", self._state["backbone_texts"], noise.backbones)
+        self.backbones = self._matched("backbone", np.concatenate([x, modes[choices.mode], h]), backbones, 1.0)
+        counts = np.bincount(choices.backbones, minlength=len(backbones))
+        self.log_prob = (
+            math.log(self.modes[choices.mode])
+            + sum(math.log(p[role]) for p, role in zip(self.roles, choices.roles, strict=True))
+            + gammaln(self.n_f + 1)
+            - sum(gammaln(count + 1) for count in counts)
+            + sum(count * math.log(p) for count, p in zip(counts, self.backbones, strict=True))
+        )
+
+    def _linear(self, name: str, x: np.ndarray) -> np.ndarray:
+        return x @ self._state[f"{name}.weight"].T + self._state[f"{name}.bias"]
+
+    def _z(self, vae: str, x: np.ndarray, noise: Any) -> np.ndarray:
+        hidden = np.maximum(self._linear(f"{vae}.encoder.0", x), 0)
+        mu, logvar = self._linear(f"{vae}.mu", hidden), self._linear(f"{vae}.logvar", hidden)
+        return _unit(mu + 0.1 * np.exp(0.5 * logvar) * noise.numpy())
+
+    def _matched(self, kind: str, context: np.ndarray, choices: np.ndarray, temperature: float) -> np.ndarray:
+        return softmax(choices @ _unit(self._linear(f"{kind}_matching.context", context)) / temperature)
+
+
+async def walk(
+    network: Any,
+    client: Client,
+    item: Item = ITEMS[0],
+    *,
+    domain: str = "Commonsense",
+    seed: int = 0,
+    episode: Episode = TEST,
+    code_tools: CodeTools | None = None,
+    **changes: Any,
+) -> tuple[Trajectory, Trace]:
+    rollout = TeamRollout(network, pool(domain), config(**changes))
+    return await walked(rollout, client, item, seed, episode, code_tools=code_tools)
 
 
 def test_direction_and_loss_of_an_autoencoder() -> None:
@@ -47,7 +150,7 @@ async def test_training_starts_with_three_agents_and_the_loss_that_users_reporte
 async def test_every_decision_is_the_draw_by_its_key_from_the_probabilities_of_plain_numpy() -> None:
     network = router(moved=0.15)
     noises = set()
-    roles, backbones = ([member.key for member in part] for part in (pool().roles, BACKBONES))
+    roles, models = ([member.key for member in part] for part in (pool().roles, BACKBONES))
     for item in ITEMS:
         trajectory, trace = await walk(network, Client(), item, seed=3, episode=Episode(2, 0))
         expected, plan = Reference(network, trace), network.evaluate([trace])
@@ -64,7 +167,7 @@ async def test_every_decision_is_the_draw_by_its_key_from_the_probabilities_of_p
         check("mode", 0, expected.modes, MODE_NAMES, item.id)
         for agent, probabilities in enumerate(expected.roles, 1):
             check("role", agent, probabilities, roles, item.id)
-            check("backbone", agent, expected.backbones, backbones, item.id)
+            check("backbone", agent, expected.backbones, models, item.id)
         agents = len(expected.roles)
         assert agents == min(max(round(expected.n_f), 1), 6)
         assert (decisions["agents", 0].choice, decisions["agents", 0].log_prob) == (str(agents), 0.0)

@@ -1,17 +1,20 @@
 """Every mode on a scripted model: order of calls, visible context, and failures."""
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
+import torch
 
 from baselines.masrouter import team
+from baselines.masrouter.router import Choices, TeamPlan
 from harness.agents.code_tools import CodeTools
-from harness.agents.roles import by_key
+from harness.agents.roles import by_domain, by_key, catalogue
 from harness.agents.trajectory import Trajectory
 from harness.llm.request import Reply, Request
 from harness.scripted import backbones
-from tests.baselines.masrouter.fixtures import MODE_NAMES, Planned, by_role, method, role_of, walk
+from tests.baselines.masrouter.test_router import MODE_NAMES, method, walk
 from tests.fixtures import CODE, FAILED, ITEMS, RULES, Client, FakeSandbox, sampling
 
 # Two of them are called twice by themselves.
@@ -25,6 +28,36 @@ SEES = {
     "Chain": [[], [0], [1], [2], [3], [4]],
     "FullConnected": [[], [0], [0, 1], [0, 1, 2], [0, 1, 2, 3], [0, 1, 2, 3, 4]],
 }
+
+
+class Planned:
+    """Fake router with scripted decisions."""
+
+    def __init__(self, mode: str, roles: Sequence[str], llms: Sequence[str], domain: str = "Commonsense") -> None:
+        names = [role.name for role in by_domain(domain)]
+        keys = list(backbones())
+        self.choices = Choices(
+            MODE_NAMES.index(mode), tuple(map(names.index, roles)), tuple(keys.index(key) for key in llms)
+        )
+
+    def decide(self, question: Any, noise: Any, uniforms: Any) -> TeamPlan:
+        zero, roles = torch.zeros(1), torch.zeros(1, 6, 12)
+        return TeamPlan((self.choices,), zero, torch.zeros(1, 3), zero, torch.zeros(1, 6), roles, torch.zeros(1, 2))
+
+
+def role_of(request: Request) -> str:
+    opening = request.messages[0].content
+    return next((role.name for role in catalogue() if opening.startswith(role.description)), "")
+
+
+def by_role(backbone: str, request: Request) -> str:
+    """Return a reply that names its role and turn."""
+    name = role_of(request)
+    if not name:
+        return "the end"
+    turn = "second" if len(request.messages) > 2 else "first"
+    late = " later" if "previous round" in request.messages[1].content else ""
+    return f"{name} {turn}{late}"
 
 
 async def at_work(

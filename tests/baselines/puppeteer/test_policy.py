@@ -16,7 +16,7 @@ from harness.agents.trajectory import Episode
 from harness.scripted import setting
 from harness.training.learning import Learning, seeded
 from harness.training.loop import TrainingStep
-from tests.baselines.puppeteer.fixtures import Counting, config, walk
+from tests.baselines.puppeteer.test_rollout import Counting, config, walk
 from tests.fixtures import ITEMS, graded_rollouts
 
 

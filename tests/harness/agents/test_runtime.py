@@ -1,4 +1,4 @@
-"""Attempts: solving, recording and grading, keyed random numbers, and the one-line stop after too many failures."""
+"""Attempts: solving, recording, grading, keyed random numbers, cancellation, and the stop after too many failures."""
 
 import asyncio
 from collections import Counter
@@ -12,8 +12,9 @@ from scipy import stats
 from harness import scripted
 from harness.agents import rng
 from harness.agents.runtime import ErrorShare
-from harness.agents.trajectory import TEST, Call, CallSpec, Decision, Episode, Trajectory
+from harness.agents.trajectory import Call, CallSpec, Decision, Episode, Trajectory
 from harness.benchmarks.items import Item, Status
+from harness.concurrency import gather
 from harness.errors import UserError
 from harness.llm.request import GREEDY, Message, Reply, Request, Sampling
 from harness.method import Context
@@ -39,23 +40,18 @@ async def two_layers(seed: int) -> Trajectory:
     return context.close("done")
 
 
-async def test_the_record_does_not_show_latency() -> None:
+async def test_the_record_does_not_show_latency_and_costs_follow_the_paper() -> None:
     first, *others = [await two_layers(seed) for seed in range(5)]
     assert all(other == first for other in others)
     order = [*product((1, 2), range(4))]
     assert [(call.step, call.slot) for call in first.calls] == [*order, (3, 0)]
     assert [(decision.step, decision.slot) for decision in first.decisions] == order
-
-
-async def test_costs_follow_the_paper_with_and_without_the_final_call() -> None:
-    """Every use is charged, also where the answer was known."""
-    trajectory = await two_layers(0)
+    # Every use is charged, also where the answer was known.
     small, large = 1 * (1000 * 0.003 + 100 * 0.010) / 1e6, 10 * (1000 * 0.003 + 100 * 0.010) / 1e6
-    assert trajectory.cost_steps == pytest.approx(8 * small)
-    assert trajectory.cost_total == pytest.approx(8 * small + large)
-    assert trajectory.depth == 2
-    assert trajectory.calls[-1].purpose == "aggregate"
-    assert len({call.key for call in trajectory.calls if call.step == 1}) == 1
+    assert first.cost_steps == pytest.approx(8 * small)
+    assert first.cost_total == pytest.approx(8 * small + large)
+    assert (first.depth, first.calls[-1].purpose) == (2, "aggregate")
+    assert len({call.key for call in first.calls if call.step == 1}) == 1
 
 
 async def asked(temperature: float | None, **equipment: Any) -> list[Request]:
@@ -112,15 +108,25 @@ def test_draws_are_distributed_as_they_say() -> None:
     assert stats.chisquare([counts[index] for index in range(4)], 4000 * weights).pvalue > 1e-3
 
 
-async def test_chance_belongs_to_seed_episode_question_and_decision() -> None:
-    items = [ITEM, Item(id="2", benchmark="toy", question="?", gold=""), Item("1", "other", "?", "")]
-    attempts = product((0, 1), items, (TEST, Episode(1, 0), Episode(1, 1)))
-    contexts = [runtime(None, seed).context(item, episode) for seed, item, episode in attempts]
-    decisions = [*product((1, 2), "ab", (0, 1))]
-    numbers = [context.uniform(*decision) for context in contexts for decision in decisions]
-    assert len(set(numbers)) == len(numbers) == 8 * len(contexts)
-    assert runtime(None).context(ITEM).uniform(1, "a") == contexts[0].uniform(1, "a")
-    assert all(0 < number < 1 for number in numbers)
+async def test_the_first_failure_cancels_the_others_and_waits_until_they_have_cleaned_up() -> None:
+    ended = []
+
+    async def fail(error: Exception) -> None:
+        await asyncio.sleep(0)
+        raise error
+
+    async def work() -> None:
+        try:
+            await asyncio.sleep(60)
+        finally:
+            await asyncio.sleep(0)
+            ended.append(1)
+
+    first = ValueError("first")
+    with pytest.raises(ValueError, match="first") as caught:
+        await gather([work(), fail(first), work(), fail(KeyError("second"))])
+    assert (caught.value, len(ended)) == (first, 2)
+    assert asyncio.all_tasks() == {asyncio.current_task()}
 
 
 async def test_an_answer_that_outlived_a_failed_last_call_is_graded() -> None:

@@ -15,7 +15,7 @@ from harness.benchmarks.items import Item, Status
 from harness.benchmarks.prepare import load_items
 from harness.benchmarks.reading import last_box, without_thinking
 from harness.simulator.answers import present, wrong_answers
-from tests.harness.benchmarks.samples import item_of, rows
+from tests.harness.benchmarks.conftest import item_of, rows
 
 
 @given(st.text(alphabet="abc12+ ", max_size=20).filter(str.strip), st.text(alphabet="\\boxed{}` \n$1.", max_size=200))
@@ -113,12 +113,6 @@ async def test_thinking_is_no_answer(key: str, tools: Tools) -> None:
         assert subject.extract(item, f"{thinking}{answer}<|im_end|>") == subject.extract(item, answer)
     cut_off = await subject.grade(item, f"<think>\n{answer}\nHmm", tools, cut_off=True)
     assert (cut_off.status, cut_off.answer) == (Status.TRUNCATED, None)
-
-
-def test_a_choice_is_told_from_the_words_of_an_option() -> None:
-    item = Item("1", "mmlu_pro", "", "B", options=("H. pylori", "E. coli", "none of the others in this list"))
-    texts = {"E. coli": None, "B. E. coli": "B", "A. E. coli": None, "E. coli, a germ of the gut": None}
-    assert {text: benchmark("mmlu_pro").extract(item, text) for text in texts} == texts
 
 
 # Pieces of every pattern.

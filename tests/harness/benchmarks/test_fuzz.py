@@ -13,7 +13,7 @@ from harness.benchmarks.base import Tools
 from harness.benchmarks.catalogue import benchmark, keys
 from harness.benchmarks.items import Status
 from harness.sandbox import Execution, Outcome
-from tests.harness.benchmarks.samples import item_of
+from tests.harness.benchmarks.conftest import item_of
 from tests.harness.benchmarks.test_extraction import REPLIES
 
 # What other tests read, in any mixture, and what no model should write and some do.

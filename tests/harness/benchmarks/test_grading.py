@@ -15,7 +15,7 @@ from harness.concurrency import gather
 from harness.sandbox import Execution, Outcome, Sandbox
 from harness.sandbox.model import LIMITS
 from tests.fixtures import FakeSandbox
-from tests.harness.benchmarks.samples import ALL, item_of
+from tests.harness.benchmarks.conftest import ALL, item_of
 
 
 async def test_math_gold_stratum_and_second_column(tools: Tools) -> None:

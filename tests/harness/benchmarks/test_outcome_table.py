@@ -129,8 +129,6 @@ def test_what_a_table_cannot_answer_is_one_line(table: pd.DataFrame, method: str
         ("share.csv", HEAD + "1,q,a,0.8,0\n", "say which share counts as right"),
         ("mixed.jsonl", '{"item_id":"1","backbone":"a","correct":1}\n{"item_id":{}}\n', "JSON parse error"),
         ("words.csv", HEAD + "1,q,a,yes,0\n", "Failed to parse string: 'yes'"),
-        ("empty.csv", "", "Empty CSV file"),
-        ("ragged.csv", HEAD + "1,q,a\n", "Expected 5 columns, got 3"),
         ("bomb.csv.gz", gzip.compress(bytes(2 << 20)), "it has more than 1 MB of text"),
         ("named.csv", HEAD + "1,q,../../a,1,0\n", "column backbone has the value '../../a', expected"),
         ("screen.csv", HEAD + "\x1b[2J,q,a,1,0\n", "column item_id has the value"),
