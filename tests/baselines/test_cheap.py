@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow.parquet as pq
 import pytest
 
 from baselines import cot
@@ -19,7 +18,7 @@ from harness.errors import UserError
 from harness.llm.request import Message, Reply, Request
 from harness.runner.setting import Matched, build
 from harness.scripted import backbones, setting
-from tests.fixtures import CODE, FAILED, ITEMS, RULES, Client, embedding, questions, right_if, runtime, trained
+from tests.fixtures import CODE, FAILED, ITEMS, RULES, Client, embedding, log, questions, right_if, runtime, trained
 
 TRAIN = questions(6, "t")
 GOOD, BAD = fenced("def double(x): good"), fenced("def double(x): bad")
@@ -59,8 +58,7 @@ async def test_every_backbone_is_asked_every_training_question_once_as_single_as
     assert {request.temperature for request in client.requests} == {0.0}
     assert method.correct.tolist() == [[0, 1]] * 6
     assert method.costs[0].tolist() == [one.cost(100, 10) for one in backbones().values()]
-    log = pq.read_table(tmp_path / "training.parquet").to_pylist()
-    assert [row["value"] for row in log if row["measure"] == "accuracy"] == [0, 1]
+    assert log(tmp_path, "accuracy") == [0, 1]
 
 
 async def test_samples_of_the_best_backbone_are_added_until_they_cost_what_is_to_be_met(tmp_path: Path) -> None:
