@@ -45,17 +45,14 @@ def shared(factory: pytest.TempPathFactory) -> Path:
             (unfinished / "config" / "config.yaml").write_text(yaml.safe_dump({"preset": "smoke", **SETTINGS}))
             with contextlib.chdir(unfinished), pytest.MonkeyPatch.context() as patch:
                 patch.setattr("harness.runner.resources.SentenceEncoder", FakeEncoder)
-                _make(preset())
+                # The cells of the main table and of the Pareto figure, and reports. Other artefacts lack their cells.
+                run = preset()
+                run.write_settings()
+                run.identity_of_data(BENCHMARK).write()
+                prepare_questions("smoke", BENCHMARK)
+                for each in dict.fromkeys([*run.cells(), *registry.artefact("pareto_he").cells_of(run)]):
+                    asyncio.run(cell.run(plan(run, each)))
+                for name in (*REPORTS, "claims", "page"):
+                    reports.write(name, run)
             unfinished.rename(folder)
     return folder
-
-
-def _make(run: Run) -> None:
-    """Make the cells of the main table and of the Pareto figure, and reports. Other artefacts lack their cells."""
-    run.write_settings()
-    run.identity_of_data(BENCHMARK).write()
-    prepare_questions("smoke", BENCHMARK)
-    for each in dict.fromkeys([*run.cells(), *registry.artefact("pareto_he").cells_of(run)]):
-        asyncio.run(cell.run(plan(run, each)))
-    for name in (*REPORTS, "claims", "page"):
-        reports.write(name, run)

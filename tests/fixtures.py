@@ -17,7 +17,7 @@ from harness.agents.runtime import ErrorShare, Runtime
 from harness.agents.trajectory import Answered, Call, Episode, Trajectory
 from harness.benchmarks.items import CodeTask, Item, Status, Verdict
 from harness.llm.request import Message, Reply, Request, Sampling
-from harness.method import Context, Learner
+from harness.method import Learner
 from harness.runner.evaluation import evaluate
 from harness.runner.layout import TRAINED
 from harness.runner.results import write_training
@@ -115,13 +115,6 @@ class FakeSandbox(Sandbox):
         passes = program.show or "good" in program.source.lower()
         shown = program.source.partition("answer = ")[2].partition("\n")[0]
         return self.execution or Execution(Outcome.PASSED if passes else Outcome.WRONG_ANSWER, "", shown)
-
-
-class Repeat:
-    """A method that asks the question and answers with the reply."""
-
-    async def solve(self, item: Item, context: Context) -> str:
-        return (await context.ask("small", (Message("user", item.question),))).text
 
 
 def right_if(key: str) -> Answering:

@@ -1,12 +1,17 @@
-"""The README, docs/methods.md and docs/deviations.md agree with the templates, the configuration and the code."""
+"""The README, docs/ and the descriptions of the environment agree with each other, the configuration and the code."""
 
 import re
+import tomllib
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pandas as pd
 import yaml
+from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
+from packaging.utils import canonicalize_name
+from packaging.version import Version
 
 from analysis import page
 from analysis.published import load
@@ -30,8 +35,7 @@ def test_the_router_it_shows_is_the_one_that_a_command_writes() -> None:
     assert program in (ROOT / "baselines/cheap/logistic_router.py").read_text(encoding="utf-8")
 
 
-def real_words() -> str:
-    """Make the README's table: how many test questions real models answered, by method of the paper and benchmark."""
+def test_it_says_how_many_test_questions_real_models_answered_by_method_and_benchmark() -> None:
     tables = [pd.read_parquet(path) for path in (ROOT / "evidence").glob("*/outcomes.parquet")]
     answered = pd.concat(tables).query("split == 'test'").groupby(["method", "benchmark"])["item_id"].nunique()
     run = resolve("paper")
@@ -42,11 +46,7 @@ def real_words() -> str:
     titles = [entry(benchmark).title for benchmark in run.benchmarks]
     lines = [("real replies, n", *titles), ("---",) * (1 + len(titles))]
     lines += [(", ".join(names), *counts) for counts, names in rows.items()]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
-
-
-def test_it_says_which_methods_ran_on_real_words() -> None:
-    assert real_words() in README
+    assert "\n".join(f"| {' | '.join(line)} |" for line in lines) in README
 
 
 def test_self_consistency_at_the_cost_of_another_method_is_an_entry(tmp_path: Path) -> None:
@@ -92,3 +92,40 @@ def test_a_page_lists_the_entries_of_its_methods_and_benchmarks() -> None:
     of_gmr = {id_ for id_ in every if id_.startswith("D-GMR-")}
     assert of_gmr <= listed(["Full-History"])
     assert not of_gmr & listed(["MASRouter"])
+
+
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+
+
+def test_the_conda_environment_is_what_pip_pins() -> None:
+    """One Python is in the environment, in the container, and among those that CI and the package name."""
+    environment = yaml.safe_load((ROOT / "environment.yml").read_text())
+    python, *rest = environment["dependencies"]
+    assert rest == ["pip", {"pip": ["-c constraints.txt", "-e .[dev]"]}]
+    name, version = python.split("=")
+    assert name == "python"
+    assert f"FROM python:{version}." in (ROOT / "Dockerfile").read_text()
+    assert f"Programming Language :: Python :: {version}" in PROJECT["classifiers"]
+    assert yaml.safe_load((ROOT / "CITATION.cff").read_text())["version"] == PROJECT["version"]
+    assert all(
+        line.rpartition(" ")[2] in SpecifierSet(PROJECT["requires-python"])
+        for line in PROJECT["classifiers"]
+        if line.startswith("Programming Language")
+    )
+    rules = "".join(path.read_text() for path in (ROOT / "workflow" / "rules").glob("*.smk"))
+    # Snakemake copies the files that rules name to where no checkout is.
+    assert set(re.findall(r"conda:\n +\"(.*)\"", rules)) == {"../envs/jobs.yml"}
+    assert "pip" not in yaml.safe_load((ROOT / "workflow" / "envs" / "jobs.yml").read_text())["dependencies"]
+
+
+def test_constraints_pin_and_satisfy_every_dependency() -> None:
+    lines = [line.split("#")[0].strip() for line in (ROOT / "constraints.txt").read_text().splitlines()]
+    pins = {canonicalize_name(name): Version(version) for name, version in (one.split("==") for one in lines if one)}
+    assert len(pins) == len([one for one in lines if one])
+    extras = PROJECT["optional-dependencies"]
+    declared = [*PROJECT["dependencies"], *(one for needs in extras.values() for one in needs)]
+    for requirement in map(Requirement, declared):
+        if requirement.name == PROJECT["name"]:
+            assert requirement.extras <= set(extras)
+        else:
+            assert pins[canonicalize_name(requirement.name)] in requirement.specifier, requirement

@@ -26,15 +26,12 @@ QUESTIONS = [Item(f"q{number}", "toy", f"Question {number}?", f"right {number}")
 TOLD = ("count", "guess", "add", "check", "list", "draw", "name")
 
 
-def level(request: Request) -> int:
-    """Return how many questions of eight a prompt gets right: as many as its instruction says."""
-    numbers = [word for word in text_of(request).partition("\n\n")[0].split() if word.isdigit()]
-    return int(numbers[0]) if numbers else 2
-
-
 def answer(request: Request) -> str:
-    number = int(text_of(request).rpartition("Question ")[2].rstrip("?"))
-    return f"right {number}" if number < level(request) else f"wrong {number}"
+    """Answer as many questions of eight right as the instruction of a prompt says, two without one."""
+    instruction, _, question = text_of(request).partition("\n\n")
+    level = next((int(word) for word in instruction.split() if word.isdigit()), 2)
+    number = int(question.rpartition("Question ")[2].rstrip("?"))
+    return f"right {number}" if number < level else f"wrong {number}"
 
 
 def searching(*proposals: str | Reply) -> Client:

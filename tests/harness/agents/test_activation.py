@@ -69,43 +69,39 @@ def prompts(client: ScriptedModel) -> list[list[tuple[str, str]]]:
 
 async def test_the_calls_of_every_role(code_tools: CodeTools) -> None:
     for key, item in itertools.product(KEYS, [CODE, MATHS]):
-        await check_calls(key, item, code_tools)
+        one = by_key()[key]
+        text, client, trajectory = await activate(key, item, code_tools, PROGRAM, "second", records=[PROSE, WORK])
 
+        shown = WORK.text
+        if key in FEEDBACK and item is CODE:
+            shown += f"\n\n{OUTCOME}"
+        user = f"Question:\n{item.question}\n\n{RECORDS_HEADER}\n\n[1] Planner:\nMultiply.\n\n[2] Worker:\n{shown}"
+        if key in HINTS:
+            user += f"\n\n{HINTS_HEADER} 41; 42"
+        first = [("system", f"{one.description}\n\n{one.instruction}\n\nRULES"), ("user", user)]
 
-async def check_calls(key: str, item: Item, code_tools: CodeTools) -> None:
-    one = by_key()[key]
-    text, client, trajectory = await activate(key, item, code_tools, PROGRAM, "second", records=[PROSE, WORK])
+        added = PROGRAM
+        if key in RUNS_EXAMPLES:
+            added += f"\n\n{OUTCOME if item is CODE else NO_EXAMPLE}"
+        elif key in EXECUTES:
+            added += f"\n\n{VALUE}"
+        elif key == "Commonsense/WikiSearcher":
+            added += f"\n\n{NO_ENTRY}"
 
-    shown = WORK.text
-    if key in FEEDBACK and item is CODE:
-        shown += f"\n\n{OUTCOME}"
-    user = f"Question:\n{item.question}\n\n{RECORDS_HEADER}\n\n[1] Planner:\nMultiply.\n\n[2] Worker:\n{shown}"
-    if key in HINTS:
-        user += f"\n\n{HINTS_HEADER} 41; 42"
-    first = [("system", f"{one.description}\n\n{one.instruction}\n\nRULES"), ("user", user)]
-
-    added = PROGRAM
-    if key in RUNS_EXAMPLES:
-        added += f"\n\n{OUTCOME if item is CODE else NO_EXAMPLE}"
-    elif key in EXECUTES:
-        added += f"\n\n{VALUE}"
-    elif key == "Commonsense/WikiSearcher":
-        added += f"\n\n{NO_ENTRY}"
-
-    if key in TWICE:
-        assert prompts(client) == [first, [*first, ("assistant", added), ("user", f"{one.second_call}\n\nRULES")]]
-        assert text == "second"
-    else:
-        assert prompts(client) == [first]
-        assert text == added
-    # With the call that it is about.
-    said = added.removeprefix(PROGRAM).strip()
-    for number, example in enumerate(item.code.visible if item.code else (), 1):
-        said = said.replace(f": {example}", f": no. {number}")
-    assert [call.tool for call in trajectory.calls] == [said, ""][: len(client.asked)]
-    calls = [(3, key, purpose, "small") for purpose in ("act", "second_call")][: len(client.asked)]
-    assert [(call.step, call.role, call.purpose, call.backbone) for call in trajectory.calls] == calls
-    assert trajectory.cost_steps == trajectory.cost_total > 0
+        if key in TWICE:
+            assert prompts(client) == [first, [*first, ("assistant", added), ("user", f"{one.second_call}\n\nRULES")]]
+            assert text == "second"
+        else:
+            assert prompts(client) == [first]
+            assert text == added
+        # With the call that it is about.
+        said = added.removeprefix(PROGRAM).strip()
+        for number, example in enumerate(item.code.visible if item.code else (), 1):
+            said = said.replace(f": {example}", f": no. {number}")
+        assert [call.tool for call in trajectory.calls] == [said, ""][: len(client.asked)]
+        calls = [(3, key, purpose, "small") for purpose in ("act", "second_call")][: len(client.asked)]
+        assert [(call.step, call.role, call.purpose, call.backbone) for call in trajectory.calls] == calls
+        assert trajectory.cost_steps == trajectory.cost_total > 0
 
 
 @pytest.mark.parametrize("place", ["last", "first", "none"])

@@ -122,16 +122,13 @@ async def test_every_program_ends_as_it_should_and_leaves_nothing(
             honest = Program(f"{PIECES['writer']}{RIGHT_PROGRAM}", checks=f"{ONLY_ITS_OWN}\n{CHECKS}")
             assert await sandbox.run(honest) == PASSED
         for entry, execution in zip(entries, executions, strict=True):
-            if execution.outcome not in entry.ends[level] or not presentable(execution):
+            detail = execution.detail
+            is_presentable = detail == detail.encode("utf-8", "replace").decode() and "\n" not in detail
+            if execution.outcome not in entry.ends[level] or not is_presentable or len(detail) > 300:
                 wrong[entry.name] = execution
     assert wrong == {}
     assert traces(tmp_path) - before == set()
     assert descendants() == set()
-
-
-def presentable(execution: Execution) -> bool:
-    detail = execution.detail
-    return detail == detail.encode("utf-8", "replace").decode() and "\n" not in detail and len(detail) <= 300
 
 
 def traces(home: Path) -> set[str]:

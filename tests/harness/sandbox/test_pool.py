@@ -159,14 +159,6 @@ async def test_a_cancelled_execution_leaves_nothing(level: str, descendants: Cal
         assert time.monotonic() - cancelled < SMALL.wall_s / 2, "it is not waited for"
 
 
-HARNESS = """
-import asyncio
-from harness.sandbox import Program, Sandbox
-print("ready", flush=True)
-asyncio.run(Sandbox(level={level!r}).run(Program("import time; time.sleep(60)")))
-"""
-
-
 def test_programs_die_with_a_killed_harness(
     level: str, descendants: Callable[[], set[int]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -174,7 +166,9 @@ def test_programs_die_with_a_killed_harness(
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     for path in (tmp_path, *tmp_path.parents[:2]):
         path.chmod(0o711)
-    command = [sys.executable, "-c", HARNESS.format(level=level)]
+    harness_code = "import asyncio; from harness.sandbox import Program, Sandbox; print('ready', flush=True);"
+    harness_code += f"asyncio.run(Sandbox(level={level!r}).run(Program('import time; time.sleep(60)')))"
+    command = [sys.executable, "-c", harness_code]
     harness = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
     assert harness.stdout.readline() == "ready\n"
     _wait_until(lambda: len(descendants()) > 2)

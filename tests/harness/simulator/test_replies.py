@@ -1,11 +1,14 @@
-"""Simulated replies: reading of prompts, content, inputs that affect them, length; answers; the response model."""
+"""Simulated replies: reading of prompts, content, length, the response model; the same in process and over HTTP."""
 
+import shutil
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from statistics import NormalDist, correlation, fmean, median
 from typing import Any
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 
 from harness.agents.prompts import HINTS_HEADER, Record, question_prompt, team_prompt
@@ -16,11 +19,18 @@ from harness.benchmarks.prepare import load_items
 from harness.errors import UserError
 from harness.files import ROOT
 from harness.llm.backbones import load
+from harness.llm.endpoints import ENDPOINTS, Endpoint
 from harness.llm.request import SIMULATED, Message, Metadata, Request
+from harness.runner import cell
+from harness.runner.plan import plan
+from harness.runner.results import SIMULATED_WARNING, TABLES
 from harness.simulator import response_model
 from harness.simulator.answers import answers_to
 from harness.simulator.endpoint import QuestionIndex, SimulatedEndpoint, count_tokens, read, records
 from harness.simulator.response_model import draw_answer, score
+from tests.faults import Simulation
+from tests.harness.llm.serving import served_at
+from tests.small_run import GMR, SINGLE, prepare_questions, results, smoke
 
 Questions = dict[str, list[Item]]
 MODELS = load(ROOT / "config" / "backbones.yaml")
@@ -177,3 +187,38 @@ def test_an_oracle_beats_the_best_constant_choice_by_ten_points(key: str) -> Non
     chances = np.array([[PHI(score(item, *option, VALUES)) for option in options] for item in mini(key, 160)])
     constant, oracle = chances.mean(axis=0).max(), chances.max(axis=1).mean()
     assert oracle - constant > 0.1
+
+
+@pytest.mark.usefixtures("no_waiting")
+async def test_a_cell_has_the_same_bytes_through_delays_and_faults(folder: Path) -> None:
+    prepare_questions()
+    planned = plan(smoke(), GMR)
+    await cell.run(planned)
+    in_process = results(folder, str(planned.folder))
+    shutil.rmtree(planned.folder)
+    async with served_at(Simulation(planned.in_process, share=0.3, latency_s=0.01, hang_s=0.2)) as url:
+        there = dict.fromkeys(planned.cell.backbones, Endpoint(url=url))
+        await cell.run(replace(planned, endpoints=there, in_process=None))
+    assert results(folder, str(planned.folder)) == in_process
+    assert "MalformedReplyError: " in (planned.folder / "attempts.jsonl").read_text()
+
+
+@pytest.mark.parametrize(
+    ("left_out", "weights", "revision"),
+    [(("owned_by",), None, None), (("owned_by", "root"), "random", "0123abc")],
+)
+async def test_whatever_names_a_simulation_or_stands_in_for_a_model_marks_a_run(
+    left_out: Sequence[str], weights: str | None, revision: str | None, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prepare_questions()
+    planned = plan(smoke(), SINGLE)
+    simulation, original = planned.in_process, planned.cell.backbones[SINGLE.backbone].model
+    monkeypatch.setattr(simulation, "revision", revision or simulation.revision)
+    monkeypatch.setenv(ENDPOINTS, "endpoints.yaml")
+    async with served_at(Simulation(simulation, without=left_out)) as url:
+        Path("endpoints.yaml").write_text(f"{SINGLE.backbone}: {{url: {url!r}, served_name: {original}}}")
+        asked = plan(smoke(endpoints="served", weights=weights), SINGLE)
+        made = await cell.run(asked)
+    assert made["simulated"]
+    for name in TABLES:
+        assert pq.read_schema(asked.folder / f"{name}.parquet").metadata[b"simulated"].decode() == SIMULATED_WARNING
