@@ -1,7 +1,7 @@
 """Fixtures for tests of methods: questions, a client that answers by rule, a runtime, a training in a folder."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
@@ -143,13 +143,9 @@ class Toy:
 
 
 def runtime(client: Any, seed: int = 0, *, code_tools: Any = None, limit: float = 1.0, greedy: bool = False) -> Runtime:
-    parts: Mapping[str, Any] = {
-        "benchmark": Toy(),
-        "tools": None,
-        "code_tools": code_tools or CodeTools(FakeSandbox()),
-        "embeddings": HashedEmbeddings(LONGEST),
-    }
-    return Runtime(client=client, backbones=backbones(), seed=seed, errors=ErrorShare(limit), greedy=greedy, **parts)
+    tools, errors = code_tools or CodeTools(FakeSandbox()), ErrorShare(limit)
+    about: Any = {"tools": None, "code_tools": tools, "embeddings": HashedEmbeddings(LONGEST)}
+    return Runtime(client, backbones(), Toy(), seed=seed, errors=errors, greedy=greedy, **about)
 
 
 def training(client: Any, items: Sequence[Item], seed: int = 0, **options: Any) -> Training:

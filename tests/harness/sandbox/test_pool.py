@@ -10,7 +10,9 @@ import time
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
+from unittest.mock import AsyncMock
 
 import pytest
 
@@ -23,7 +25,6 @@ from tests.harness.sandbox.conftest import SMALL, need
 
 RIGHT = Program("def f(x):\n    return x + 1", checks="assert f(1) == 2")
 PASSED = Execution(Outcome.PASSED, "")
-End = Exception | Execution
 
 
 @pytest.fixture(autouse=True)
@@ -32,44 +33,25 @@ def levels_are_known() -> None:
     pool.best_level()
 
 
-@pytest.fixture
-def ends(monkeypatch: pytest.MonkeyPatch) -> list[End]:
-    """Return a list whose members take the place of the next executions."""
-    members: list[End] = []
-    genuine = Worker.run
-
-    async def run(self: Worker, program: Program) -> Execution:
-        end = members.pop() if members else await genuine(self, program)
-        if isinstance(end, Exception):
-            raise end
-        return end
-
-    monkeypatch.setattr(Worker, "run", run)
-    return members
-
-
 async def test_slow_ones_are_tried_alone_and_no_more_than_workers_run_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     started: Counter[str] = Counter()
     alive: list[str] = []
     seen: list[list[str]] = []  # what is alive at every start
     late: list[asyncio.Task[Execution]] = []
 
-    class Pretending:
-        is_spent = False
+    async def run(program: Program) -> Execution:
+        started[program.source] += 1
+        is_retry = started[program.source] == 2
+        name = "retry" if is_retry else program.source
+        alive.append(name)
+        seen.append([*alive])
+        if is_retry:
+            late.append(asyncio.create_task(sandbox.run(Program(f"late {program.source}"))))
+        await asyncio.sleep(0.001)
+        alive.remove(name)
+        return Execution(Outcome.WALL_LIMIT if name.startswith("slow") else Outcome.PASSED, "")
 
-        async def run(self, program: Program) -> Execution:
-            started[program.source] += 1
-            is_retry = started[program.source] == 2
-            name = "retry" if is_retry else program.source
-            alive.append(name)
-            seen.append([*alive])
-            if is_retry:
-                late.append(asyncio.create_task(sandbox.run(Program(f"late {program.source}"))))
-            await asyncio.sleep(0.001)
-            alive.remove(name)
-            return Execution(Outcome.WALL_LIMIT if name.startswith("slow") else Outcome.PASSED, "")
-
-    monkeypatch.setattr(pool, "Worker", lambda level, limits: Pretending())
+    monkeypatch.setattr(pool, "Worker", lambda level, limits: SimpleNamespace(run=run, is_spent=False))
     sandbox = Sandbox(SMALL, 3)
     async with asyncio.timeout(30):
         sources = [f"{kind} {number}" for number in range(6) for kind in ("slow", "quick", "brisk")]
@@ -82,8 +64,8 @@ async def test_slow_ones_are_tried_alone_and_no_more_than_workers_run_at_once(mo
 
 
 @pytest.mark.parametrize("failures", [1, 2])
-async def test_a_failure_of_the_sandbox_is_tried_once_more(ends: list[End], failures: int) -> None:
-    ends += [OSError("no memory")] * failures
+async def test_a_failure_of_the_sandbox_is_tried_once_more(failures: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Worker, "run", AsyncMock(side_effect=[*[OSError("no memory")] * failures, PASSED]))
     async with Sandbox(SMALL, 1) as sandbox:
         execution = await sandbox.run(RIGHT)
     assert execution == (PASSED if failures == 1 else Execution(Outcome.SANDBOX_ERROR, "OSError: no memory"))
@@ -113,9 +95,11 @@ SHORT_OF_PROCESSES = OSError(f"OSError: [Errno 11] {os.strerror(11)}")
 
 @pytest.mark.parametrize("trials", [1, 3])
 @pytest.mark.parametrize("end", [worker.WorkerLostError("killed"), TimeoutError(), STARVED, SHORT_OF_PROCESSES])
-def test_a_cut_trial_lowers_no_level(ends: list[End], end: End, trials: int, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_cut_trial_lowers_no_level(
+    end: Any, trials: int, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     need("full")
-    ends += [end] * trials
+    monkeypatch.setattr(Worker, "run", AsyncMock(side_effect=[*[end] * trials, PASSED]))
     if trials == 1:
         assert pool.refusal.__wrapped__("full") == ""
         assert "sandbox level 'full': 1 of 3 trials failed: " in caplog.text
