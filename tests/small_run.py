@@ -16,14 +16,12 @@ SINGLE = Cell("single", "gsm_hard", "llama-3.2-3B", 0)
 GMR = Cell("gmr", "gsm_hard", "pool", 0)
 
 
-# What no identity of a run covers: clock, host, latency, pace, locks.
-_PASSING = ("attempts.jsonl", "timing.json", "config.yaml", ".lock", ".log", "-journal")
-
-
 def results(folder: Path, *parts: str) -> dict[str, bytes]:
     """Return the content of every file of results below parts of a folder; of call logs the rows."""
+    # What no identity of a run covers: clock, host, latency, pace, locks.
+    passing = ("attempts.jsonl", "timing.json", "config.yaml", ".lock", ".log", "-journal")
     paths = [path for part in parts for path in sorted((folder / part).rglob("*")) if path.is_file()]
-    return {str(path.relative_to(folder)): content(path) for path in paths if not path.name.endswith(_PASSING)}
+    return {str(path.relative_to(folder)): content(path) for path in paths if not path.name.endswith(passing)}
 
 
 def smoke(**changes: Any) -> Run:

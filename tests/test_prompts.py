@@ -27,7 +27,6 @@ MESSAGES = {
 # Texts of roles and templates, output rules and profiles, for all domains.
 TEXTS = {"files": "28f7a53155657959", "output rules": "aeed9167497ef7d9", "backbones": "6d98ab2775dfea9d"}
 KINDS = (".yaml", ".j2")
-BENCHMARKS = ("math", "gsm_hard", "mbpp", "humaneval", "mmlu_pro")
 
 
 def test_every_method_sends_the_stored_messages(finished: Path) -> None:
@@ -44,7 +43,7 @@ def test_every_method_sends_the_stored_messages(finished: Path) -> None:
 def test_texts_of_all_domains_are_the_stored_ones() -> None:
     files = [path for name in ("harness/agents", "baselines") for path in sorted((ROOT / name).rglob("*.*"))]
     texts = [path.read_text() if path.suffix == ".j2" else read_yaml(path) for path in files if path.suffix in KINDS]
-    rules = [benchmark(key).output_rules for key in BENCHMARKS]
+    rules = [benchmark(key).output_rules for key in ("math", "gsm_hard", "mbpp", "humaneval", "mmlu_pro")]
     profiles = [backbone.profile for backbone in load(ROOT / "config/backbones.yaml").values()]
     found = zip(TEXTS, (texts, rules, profiles), strict=True)
     assert {name: digest(values)[:16] for name, values in found} == TEXTS

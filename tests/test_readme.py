@@ -22,7 +22,6 @@ from harness.runner.config import methods
 from harness.runner.layout import POOL, Cell
 from harness.runner.preset import resolve
 
-README = (ROOT / "README.md").read_text(encoding="utf-8")
 METHODS = (ROOT / "docs" / "methods.md").read_text(encoding="utf-8")
 LEDGER = (ROOT / "docs" / "deviations.md").read_text(encoding="utf-8")
 ENTRY = re.compile(r"\bD-[A-Z]+-\d+\b")
@@ -46,7 +45,7 @@ def test_it_says_how_many_test_questions_real_models_answered_by_method_and_benc
     titles = [entry(benchmark).title for benchmark in run.benchmarks]
     lines = [("real replies, n", *titles), ("---",) * (1 + len(titles))]
     lines += [(", ".join(names), *counts) for counts, names in rows.items()]
-    assert "\n".join(f"| {' | '.join(line)} |" for line in lines) in README
+    assert "\n".join(f"| {' | '.join(line)} |" for line in lines) in (ROOT / "README.md").read_text()
 
 
 def test_self_consistency_at_the_cost_of_another_method_is_an_entry(tmp_path: Path) -> None:
@@ -76,7 +75,7 @@ def test_every_citation_has_an_entry() -> None:
     sources = [
         path for part in PARTS for path in (ROOT / part).rglob("*") if path.suffix in {".py", ".yaml", ".md", ".smk"}
     ]
-    cited = {(str(path.relative_to(ROOT)), id_) for path in sources for id_ in ENTRY.findall(path.read_text("utf-8"))}
+    cited = {(str(path.relative_to(ROOT)), id_) for path in sources for id_ in ENTRY.findall(path.read_text())}
     assert {(path, id_) for path, id_ in cited if id_ not in known} == set()
 
 

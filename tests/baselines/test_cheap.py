@@ -168,12 +168,9 @@ async def test_a_cascade_of_roles_asks_what_an_enumeration_asked() -> None:
     assert [request.key for request in client.requests] == [request.key for request in other.requests]
 
 
-# What one call of the dear backbone costs that reads 100 tokens and writes 10.
-COST = backbones()["large"].cost(100, 10)
-
-
 def consistency(**changes: Any) -> self_consistency.SelfConsistency:
-    row = setting("pool", **{"benchmark": "toy", "matched": Matched("gmr", 2.5 * COST, 2.0), **changes})
+    matched = Matched("gmr", 2.5 * backbones()["large"].cost(100, 10), 2.0)
+    row = setting("pool", **{"benchmark": "toy", "matched": matched, **changes})
     return self_consistency.build(row, self_consistency.Config())
 
 

@@ -21,9 +21,6 @@ from harness.runner.preset import resolve
 from tests.gmr.test_networks import OFF
 from tests.small_run import prepare_questions
 
-ROW, FIXED, RANDOM = (
-    Cell(method, "humaneval", POOL, 0) for method in ("gmr_one_step", "fixed_step", "random_one_step")
-)
 BACKBONES = ["llama-3.2-3B", "qwen-2.5-32B"]
 LIMIT = {"train": 2, "test": 2, "epochs": 2}
 SMALL = {"backbones": BACKBONES, "large": BACKBONES, "limit": LIMIT, "benchmarks": ["humaneval"]}
@@ -93,7 +90,8 @@ def test_a_part_that_makes_no_sense_is_one_line() -> None:
 
 def test_a_router_of_one_step_asks_nothing_that_the_enumeration_has_not() -> None:
     preset, folder = resolve("smoke", SMALL), layout.tree("smoke", "humaneval")
-    planned = plan(preset, ROW)
+    rows = [Cell(method, "humaneval", POOL, 0) for method in ("gmr_one_step", "random_one_step", "fixed_step")]
+    planned = plan(preset, rows[0])
     run = asyncio.run(enumerate_steps(planned))
     nodes = pq.read_table(folder / "nodes.parquet").to_pandas()
     roles = by_domain("Code")
@@ -107,7 +105,7 @@ def test_a_router_of_one_step_asks_nothing_that_the_enumeration_has_not() -> Non
     assert len(keys) == 4 * 2 * (len(roles) + len(twice) + len(roles) + 1)
     with CallLogReader(folder / CALL_LOG) as log:
         assert {key for key in keys if log.get(key)} == keys
-    for each in (ROW, FIXED, RANDOM):
+    for each in rows:
         asyncio.run(cell.run(plan(preset, each)))
         tables = [pq.read_table(path).to_pandas() for path in layout.cell("smoke", each).glob("*calls.parquet")]
         assert {key for table in tables for key in table["key"]} <= keys, each
@@ -115,7 +113,7 @@ def test_a_router_of_one_step_asks_nothing_that_the_enumeration_has_not() -> Non
     train = nodes[(nodes["split"] == "train") & nodes["stored"]]
     worth = train.groupby(["backbone", "role"], sort=False).agg({"correct": "sum", "cost_total": "sum"})
     backbone, role = worth.sort_values(["correct", "cost_total"], ascending=[False, True], kind="stable").index[0]
-    decisions = pq.read_table(layout.cell("smoke", FIXED) / "decisions.parquet").to_pandas()
+    decisions = pq.read_table(layout.cell("smoke", rows[-1]) / "decisions.parquet").to_pandas()
     assert set(decisions["choice"]) == {f"{role} of {backbone}"}
     tools = pq.read_table(folder / "tools.parquet").to_pandas()
     assert len(tools) > 0

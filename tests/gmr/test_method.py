@@ -160,16 +160,13 @@ async def test_the_greedy_switch_rules_the_test_and_not_the_training(tmp_path: P
     assert all(decision.log_prob >= math.log(0.5) for decision in gates)
 
 
-ENTRIES = {key: entry for key, entry in methods().items() if entry.module == "gmr"}
-HALF = {"Math": 6, "Code": 4, "Commonsense": 3}
-
-
 def test_each_ablation_switches_off_what_its_name_says_and_nothing_else() -> None:
-    full = ENTRIES["gmr"].config
+    entries = methods()
+    full = entries["gmr"].config
     for switch in MODULES:
-        assert Config(**ENTRIES[f"gmr_no_{switch}"].config) == Config(**{**full, switch: False})
+        assert Config(**entries[f"gmr_no_{switch}"].config) == Config(**{**full, switch: False})
     both = Config(**{**full, "retrieval_gate": False, "write_gate": False})
-    assert Config(**ENTRIES["gmr_no_memory_gates"].config) == Config(**ENTRIES["full_history"].config) == both
+    assert Config(**entries["gmr_no_memory_gates"].config) == Config(**entries["full_history"].config) == both
 
 
 def keys(seed: int = 0, **changes: Any) -> list[str]:
@@ -190,10 +187,11 @@ def test_roles_can_be_listed() -> None:
 
 
 def test_half_of_the_roles_is_drawn_once_by_the_seed() -> None:
-    drawn = keys(role_subset=HALF)
-    assert Counter(key.split("/")[0] for key in drawn) == HALF
-    assert drawn == sorted(drawn) == keys(role_subset=dict(reversed(HALF.items())))
-    assert len({tuple(keys(seed, role_subset=HALF)) for seed in range(20)}) > 15
+    half = {"Math": 6, "Code": 4, "Commonsense": 3}
+    drawn = keys(role_subset=half)
+    assert Counter(key.split("/")[0] for key in drawn) == half
+    assert drawn == sorted(drawn) == keys(role_subset=dict(reversed(half.items())))
+    assert len({tuple(keys(seed, role_subset=half)) for seed in range(20)}) > 15
     assert set(keys(role_subset={"Math": 3})) < set(keys(role_subset={"Math": 6}))
     for count in (0, 13):
         with pytest.raises(UserError, match=f"asks for {count} roles of Math; choose between 1 and 12"):

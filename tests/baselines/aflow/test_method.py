@@ -179,18 +179,16 @@ def of_node(**changes: Any) -> str:
     return proposal("x", kind="add", at=1, node={"id": "b", "operator": "Custom", "inputs": ["node_1"], **changes})
 
 
-INVALID = {
-    **dict.fromkeys(("", "No.", PROGRAM[:40] + " ...", "[1]", "}{"), "the reply is no JSON object"),
-    proposal("  ", kind="remove", id="node_1"): "modification: .* at least 1",
-    json.dumps({"modification": "x", "edit": USING_A_PROGRAM, "more": 1}): "unknown key 'more'",
-    of_node(repeat=6): "edit.add.node.repeat: .*5",
-}
-
-
 def test_an_object_may_stand_in_a_fence_or_between_sentences_and_has_to_be_a_proposal() -> None:
     texts = PROGRAM, f"```json\n{PROGRAM}\n```", f"Here is what I suggest: {PROGRAM}."
     assert {parse_proposal(text).modification for text in texts} == {"Compute it."}
-    for text, reason in INVALID.items():
+    invalid = {
+        **dict.fromkeys(("", "No.", PROGRAM[:40] + " ...", "[1]", "}{"), "the reply is no JSON object"),
+        proposal("  ", kind="remove", id="node_1"): "modification: .* at least 1",
+        json.dumps({"modification": "x", "edit": USING_A_PROGRAM, "more": 1}): "unknown key 'more'",
+        of_node(repeat=6): "edit.add.node.repeat: .*5",
+    }
+    for text, reason in invalid.items():
         with pytest.raises(InvalidWorkflowError, match=reason):
             parse_proposal(text)
 
@@ -206,11 +204,9 @@ async def test_an_invalid_proposal_is_asked_again_once_with_the_reason(tmp_path:
     assert "no operator 'Review'" in entry.reason
 
 
-REFUSED = Reply.failed("m", "Error code: 400 - response_format is\nnot supported, req-7f3a")
-
-
 async def test_a_refused_response_format_is_left_out_once_and_the_reply_may_be_unreadable(tmp_path: Path) -> None:
-    entry, model = await propose(tmp_path, REFUSED, "Hm.", REFUSED, PROGRAM)
+    refused = Reply.failed("m", "Error code: 400 - response_format is\nnot supported, req-7f3a")
+    entry, model = await propose(tmp_path, refused, "Hm.", refused, PROGRAM)
     assert entry.workflow == flow(node("node_1", "Programmer"))
     assert entry.reason == ""
     assert [request.response_format is None for request in model.requests] == [False, True, False, True]
@@ -219,7 +215,7 @@ async def test_a_refused_response_format_is_left_out_once_and_the_reply_may_be_u
     assert "the reply is no JSON object" in text_of(third)
     # Nothing that the server said of itself is told to the model.
     assert not any(re.search(r"Error code|not supported|req-", text_of(request)) for request in model.requests)
-    entry, _ = await propose(tmp_path / "down", *[REFUSED] * 4)
+    entry, _ = await propose(tmp_path / "down", *[refused] * 4)
     assert (entry.workflow, entry.reason) == (None, FAILED)
 
 

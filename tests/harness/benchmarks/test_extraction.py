@@ -40,12 +40,6 @@ def test_the_answer_of_a_reply(key: str, text: str, cut_off: bool, answer: Any) 
     assert (float(extracted) if key == "gsm_hard" and extracted else extracted) == answer
 
 
-# Replies of SmolLM2-135M-Instruct (Hugging Face, Apache-2.0) to questions of the mini-benchmarks, from calls of all
-# methods, read one by one: ``answer`` is what a reader takes one to state, for programs whether it has the function.
-# Where no rule reads this, since too few replies need one, ``read`` is what the suite reads.
-REAL_REPLIES = rows("real_replies.jsonl")
-
-
 async def verdict(subject: Benchmark, item: Item, row: dict[str, Any], tools: Tools) -> tuple[Any, bool]:
     answer = subject.extract(item, row["reply"], row["cut_off"])
     if item.code is not None:
@@ -58,8 +52,13 @@ async def verdict(subject: Benchmark, item: Item, row: dict[str, Any], tools: To
 
 @pytest.mark.parametrize("key", keys())
 async def test_extraction_and_grading_agree_with_a_reader(key: str, tools: Tools) -> None:
+    """Of replies of SmolLM2-135M-Instruct (Hugging Face, Apache-2.0) to the mini-benchmarks, read one by one.
+
+    ``answer`` is what a reader takes one to state, for programs whether it has the function. Where no rule reads this,
+    since too few replies need one, ``read`` is what the suite reads.
+    """
     subject, items = benchmark(key), {item.id: item for item in load_items(key, "embedded").items}
-    own = [row for row in REAL_REPLIES if row["benchmark"] == key]
+    own = [row for row in rows("real_replies.jsonl") if row["benchmark"] == key]
     verdicts = [(row["reply"], await verdict(subject, items[row["id"]], row, tools)) for row in own]
     assert verdicts == [(row["reply"], (row.get("read", row["answer"]), row["right"])) for row in own]
     # Were what a reader takes it to state the reference, a reply would be right.

@@ -147,10 +147,6 @@ async def test_every_gold_answer_is_right_and_a_mutant_wrong(key: str, step: int
     assert not any(exceptions.values()), exceptions
 
 
-# Questions that are validated here.
-SAMPLE_SIZES = {"math": 30, "gsm_hard": 1319, "mbpp": 20, "humaneval": 20, "mmlu_pro": 2000}
-
-
 @pytest.mark.realdata
 @pytest.mark.usefixtures("mirror")
 @pytest.mark.parametrize("key", keys())
@@ -161,6 +157,7 @@ async def test_sizes_checksums_and_a_sample_validates(key: str, tools: Tools) ->
         assert (len(split.train), len(split.test)) == sizes
         assert not {*split.train} & {*split.test}
     by_id = {item.id: item for item in items}
-    sample = [by_id[id_] for id_ in keyed_order(by_id, "validation sample")[: SAMPLE_SIZES[key]]]
+    validated = {"math": 30, "gsm_hard": 1319, "mbpp": 20, "humaneval": 20, "mmlu_pro": 2000}[key]
+    sample = [by_id[id_] for id_ in keyed_order(by_id, "validation sample")[:validated]]
     exceptions = await find_exceptions(benchmark(key), sample, tools)
     assert not any(exceptions.values()), exceptions

@@ -12,7 +12,6 @@ from harness.llm import served_backbone
 from tests.harness.llm.conftest import Make
 from tests.harness.llm.serving import ANSWER, ERROR, completion, request, served_at
 
-DEAD = "http://127.0.0.1:9/v1"
 CALLS = 20
 
 
@@ -67,7 +66,7 @@ async def test_while_a_server_is_ill_calls_wait(make: Make, caplog: pytest.LogCa
 async def test_a_long_outage_stops_the_cell(listens: bool, refused: str, make: Make, pace: Callable[..., None]) -> None:
     pace(OUTAGE_S=0.3)
     async with served_at(Ill(500)) as url:
-        client = await make(url if listens else DEAD)
+        client = await make(url if listens else "http://127.0.0.1:9/v1")
         calls = (client.complete("m", request(str(number))) for number in range(CALLS))
         errors = await asyncio.gather(*calls, return_exceptions=True)
     assert [type(error) for error in errors] == [UserError] * CALLS
