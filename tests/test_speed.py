@@ -3,8 +3,6 @@
 import asyncio
 import os
 import shutil
-from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,15 +25,10 @@ pytestmark = pytest.mark.skipif("not config.getoption('benchmark_enable')", reas
 
 DATA = "real" if os.environ.get("GMR_DATA_DIR") else "embedded"
 STEPS, GROUP, BATCH, ROLES, BACKBONES = 6, 6, 16, 26, 5
-Measure = Callable[[Callable[[], object]], object]
+ROUNDS: dict[str, Any] = {"rounds": 5, "warmup_rounds": 1}
 
 
-@pytest.fixture
-def measure(benchmark: Any) -> Measure:
-    return partial(benchmark.pedantic, rounds=5, warmup_rounds=1)
-
-
-def test_a_cell_of_six_questions(measure: Measure, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cell_of_six_questions(benchmark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     make(smoke())
     named = ["--method", SINGLE.method, "--benchmark", SINGLE.benchmark, "--backbone", SINGLE.backbone]
@@ -45,19 +38,19 @@ def test_a_cell_of_six_questions(measure: Measure, tmp_path: Path, monkeypatch: 
         shutil.rmtree(layout.cell("smoke", SINGLE), ignore_errors=True)
         gmr_process("cell", "--preset", "smoke", *named, *few, folder=tmp_path)
 
-    measure(run)
+    benchmark.pedantic(run, **ROUNDS)
 
 
 @pytest.mark.parametrize("tokens", [30, 400])
-def test_an_embedding(tokens: int, measure: Measure, graphs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_embedding(tokens: int, benchmark: Any, graphs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GMR_CACHE_DIR", str(graphs))
     # A digit is a word piece, two more surround the text.
     encoder, text = SentenceEncoder(), " ".join("7" * (tokens - 2))
     assert encoder.encode(text).tokens == tokens
-    measure(partial(encoder.encode, text))
+    benchmark.pedantic(encoder.encode, (text,), **ROUNDS)
 
 
-def test_an_update_from_finished_trajectories_of_1_to_6_steps_six_a_question(measure: Measure) -> None:
+def test_an_update_from_finished_trajectories_of_1_to_6_steps_six_a_question(benchmark: Any) -> None:
     rng, config = np.random.default_rng(0), Config(epochs={"default": 0}, max_depth=STEPS)
     learning = Learning(new_router(config, units(rng, ROLES), units(rng, BACKBONES)), 0.01)
     traces = [trace(rng, 1 + number % STEPS) for number in range(BATCH * GROUP)]
@@ -67,10 +60,10 @@ def test_an_update_from_finished_trajectories_of_1_to_6_steps_six_a_question(mea
         vae = learning.network.vae_loss(torch.Generator())
         learning.step(evaluation.log_prob.mean() - evaluation.mean_entropy + vae)
 
-    measure(step)
+    benchmark.pedantic(step, **ROUNDS)
 
 
-def test_all_programs_of_humaneval_in_two_workers(measure: Measure) -> None:
+def test_all_programs_of_humaneval_in_two_workers(benchmark: Any) -> None:
     tasks = [(item.gold, item.code) for item in load_items("humaneval", DATA).items]
     programs = [Program(gold, code.setup, code.checks, code.entry_point) for gold, code in tasks if code]
 
@@ -79,4 +72,4 @@ def test_all_programs_of_humaneval_in_two_workers(measure: Measure) -> None:
             found = await asyncio.gather(*map(sandbox.run, programs))
         assert {each.outcome for each in found} == {Outcome.PASSED}
 
-    measure(lambda: asyncio.run(run()))
+    benchmark.pedantic(lambda: asyncio.run(run()), **ROUNDS)

@@ -75,23 +75,20 @@ async def solve(client: Any, topology: str, agents: int = 6, **changes: Any) -> 
     return context.close(await build("baselines.macnet", scripted.setting(**changes), config).solve(ITEM, context))
 
 
-def edges_of(topology: str, agents: int) -> list[tuple[int, int]]:
-    """Return the edges, ordered by where they lead, then by where they come from."""
-    edges = {
-        "chain": [(node, node + 1) for node in range(agents)],
-        "tree": [(node, child) for node in range(agents) for child in (2 * node + 1, 2 * node + 2)],
-        "complete": [(node, later) for node in range(agents) for later in range(node + 1, agents)],
-    }[topology]
-    return sorted((edge for edge in edges if edge[1] < agents), key=lambda edge: edge[::-1])
-
-
 def longest_path(node: int, edges: Sequence[tuple[int, int]]) -> int:
     return max((1 + longest_path(before, edges) for before, after in edges if after == node), default=0)
 
 
 def textbook(topology: str, agents: int) -> tuple[str, list[Asked]]:
     """Return the answer and every request, one node after the other; each call that a node may need has a number."""
-    edges, solutions, calls = edges_of(topology, agents), list[str](), list[Asked]()
+    solutions, calls = list[str](), list[Asked]()
+    edges = {
+        "chain": [(node, node + 1) for node in range(agents)],
+        "tree": [(node, child) for node in range(agents) for child in (2 * node + 1, 2 * node + 2)],
+        "complete": [(node, later) for node in range(agents) for later in range(node + 1, agents)],
+    }[topology]
+    # Ordered by where they lead, then by where they come from.
+    edges = sorted((edge for edge in edges if edge[1] < agents), key=lambda edge: edge[::-1])
     incoming = [[source for source, target in edges if target == node] for node in range(agents)]
     deepest = max(longest_path(node, edges) for node in range(agents))
 

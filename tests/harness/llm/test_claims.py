@@ -103,7 +103,6 @@ def test_the_same_cell_answers_first_and_two_replies_in_a_folder_are_a_warning(
         "UPDATE calls SET request = zeroblob(70000000)",
         "ALTER TABLE calls RENAME TO c; CREATE VIEW calls AS SELECT * FROM c",
         "ALTER TABLE calls ADD COLUMN g AS (zeroblob(1000000000))",
-        "CREATE TRIGGER t AFTER INSERT ON calls BEGIN SELECT 1; END",
         "CREATE VIRTUAL TABLE f USING fts5(x)",
         "CREATE INDEX i ON calls (abs(asked))",
     ],
