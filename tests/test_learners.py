@@ -20,9 +20,8 @@ from tests.baselines.puppeteer import test_rollout as puppeteer
 from tests.fixtures import ITEMS, Client, answered_by, attempt, learned, questions, trained
 from tests.gmr import fixtures as gmr
 
-GMR = {"epochs": {"default": 2}, "batch": 2, "group": 2, "max_depth": 3}
 LEARNERS: dict[str, Callable[..., Any]] = {
-    "gmr": lambda **at: gmr.method(**GMR, **at),
+    "gmr": lambda **at: gmr.method(epochs={"default": 2}, batch=2, group=2, max_depth=3, **at),
     "masrouter": lambda **at: masrouter.method(epochs={"default": 2}, batch=2, **at),
     "puppeteer": lambda **at: puppeteer.method(epochs={"default": 2}, batch=2, lr=1e-3, **at),
     "aflow": lambda **at: aflow.method(max_rounds=1, **at),

@@ -1,7 +1,6 @@
 """The times that CONTRIBUTING.md quotes: ``pytest tests/test_speed.py --benchmark-enable`` prints a table."""
 
 import asyncio
-import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -23,8 +22,6 @@ from tests.small_run import SINGLE, make, smoke
 
 pytestmark = pytest.mark.skipif("not config.getoption('benchmark_enable')", reason="measured with --benchmark-enable")
 
-DATA = "real" if os.environ.get("GMR_DATA_DIR") else "embedded"
-STEPS, GROUP, BATCH, ROLES, BACKBONES = 6, 6, 16, 26, 5
 ROUNDS: dict[str, Any] = {"rounds": 5, "warmup_rounds": 1}
 
 
@@ -51,9 +48,9 @@ def test_an_embedding(tokens: int, benchmark: Any, graphs: Path, monkeypatch: py
 
 
 def test_an_update_from_finished_trajectories_of_1_to_6_steps_six_a_question(benchmark: Any) -> None:
-    rng, config = np.random.default_rng(0), Config(epochs={"default": 0}, max_depth=STEPS)
-    learning = Learning(new_router(config, units(rng, ROLES), units(rng, BACKBONES)), 0.01)
-    traces = [trace(rng, 1 + number % STEPS) for number in range(BATCH * GROUP)]
+    rng, config = np.random.default_rng(0), Config(epochs={"default": 0}, max_depth=6)
+    learning = Learning(new_router(config, units(rng, 26), units(rng, 5)), 0.01)
+    traces = [trace(rng, 1 + number % 6) for number in range(16 * 6)]
 
     def step() -> None:
         evaluation = evaluate(learning.network, traces)
@@ -64,7 +61,7 @@ def test_an_update_from_finished_trajectories_of_1_to_6_steps_six_a_question(ben
 
 
 def test_all_programs_of_humaneval_in_two_workers(benchmark: Any) -> None:
-    tasks = [(item.gold, item.code) for item in load_items("humaneval", DATA).items]
+    tasks = [(item.gold, item.code) for item in load_items("humaneval", "real").items]
     programs = [Program(gold, code.setup, code.checks, code.entry_point) for gold, code in tasks if code]
 
     async def run() -> None:

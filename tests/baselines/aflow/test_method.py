@@ -23,7 +23,6 @@ from tests.baselines.aflow.test_workflow import flow, is_proposal, node, proposa
 from tests.fixtures import RULES, Client, learned, questions, trained, training
 
 QUESTIONS = [Item(f"q{number}", "toy", f"Question {number}?", f"right {number}") for number in range(8)]
-TOLD = ("count", "guess", "add", "check", "list", "draw", "name")
 
 
 def answer(request: Request) -> str:
@@ -47,7 +46,8 @@ def searching(*proposals: str | Reply) -> Client:
 
 
 def levels(*wanted: int) -> list[str]:
-    return [told(f"{word} {number}") for word, number in zip(TOLD, wanted, strict=False)]
+    words = ("count", "guess", "add", "check", "list", "draw", "name")
+    return [told(f"{word} {number}") for word, number in zip(words, wanted, strict=False)]
 
 
 async def searched(folder: Path, model: Client, seed: int = 7, **config: Any) -> tuple[AFlow, list[Round]]:
@@ -129,7 +129,6 @@ async def test_another_backbone_may_be_the_optimizer(tmp_path: Path) -> None:
         AFlow(setting(), Config(optimizer="huge"))
 
 
-PARENT = round_(1, None, workflow=start("Math"), score=62.5)
 USING_A_PROGRAM = {"kind": "replace", "id": "node_1", "node": {
     "id": "node_1", "operator": "Programmer", "inputs": ["question"], "repeat": 1, "when": None,
 }}  # fmt: skip
@@ -146,7 +145,7 @@ async def propose(
 ) -> tuple[Round, Client]:
     left = list(replies)
     model = Client(lambda backbone, request: left.pop(0))
-    parent = PARENT.model_copy(update={"failures": failures})
+    parent = round_(1, None, workflow=start("Math"), score=62.5, failures=failures)
     # Of one candidate, the first round is the parent.
     method = AFlow(setting(), Config(optimizer="large", sample=1))
     entry = await method.propose([parent, *children], training(model, items or questions(2), 7))

@@ -23,7 +23,6 @@ PRINTED = {
     "qwen-2.5-32B": (32, "0.096", "0.32"),
 }
 WEIGHTS = yaml.safe_load((ROOT / "config" / "weights.yaml").read_text())
-BACKBONES = pytest.mark.parametrize("backbone", load(POOL).values(), ids=lambda backbone: backbone.key)
 TOKENS = st.integers(0, 10**9)
 
 
@@ -34,7 +33,7 @@ def test_the_pool_is_the_five_of_the_paper_in_its_order_sampled_as_their_publish
     assert [backbone.sampling for backbone in load(POOL).values()] == [llama, llama, Sampling(0.3), qwen, qwen]
 
 
-@BACKBONES
+@pytest.mark.parametrize("backbone", load(POOL).values(), ids=lambda backbone: backbone.key)
 @given(prompt=TOKENS, completion=TOKENS)
 def test_cost_and_flops_are_exact_at_the_printed_prices(backbone: Backbone, prompt: int, completion: int) -> None:
     size, price_in, price_out = PRINTED[backbone.key]

@@ -151,6 +151,17 @@ def test_token_details_have_columns_if_a_server_tells_them_and_what_learns_no_mo
     assert {path.stem for path in folder.glob("*.parquet")} == {"calls", "decisions", "items"}
 
 
+class Ask:
+    """Asks the question a number of times and answers with the last reply."""
+
+    def __init__(self, calls: int = 1) -> None:
+        self.calls = calls
+
+    async def solve(self, item: Item, context: Context) -> str:
+        replies = [await context.ask("small", (Message("user", item.question),)) for _ in range(self.calls)]
+        return replies[-1].text
+
+
 @pytest.mark.parametrize("failing", [2, 3])
 async def test_a_cell_finishes_unless_too_many_of_all_its_questions_fail(failing: int) -> None:
     """The longest questions begin first, and a refusal comes back before any reply."""
@@ -160,7 +171,7 @@ async def test_a_cell_finishes_unless_too_many_of_all_its_questions_fail(failing
         return Reply.failed("m", "too long") if len(request.messages[0].content) > 60 - failing else "right"
 
     client = Client(refuse, late=lambda number: 0 if number <= failing else 5)
-    cell = answered_by(Repeat(), client, items, limit=0.04)
+    cell = answered_by(Ask(), client, items, limit=0.04)
     if failing == 2:
         assert [one.verdict.status for one in await cell] == [Status.CALL_FAILED] * 2 + [Status.GRADED] * 58
         return
@@ -184,7 +195,7 @@ async def test_an_error_is_told_from_a_wrong_answer_and_what_is_cut_off_from_wha
     client = Client(lambda backbone, request: told[int(request.messages[0].content)][0])
     items = [Item(str(n), "gsm_hard", str(n), "5.0" if n == len(told) - 1 else "0.0") for n in range(len(told))]
     graded = replace(runtime(client), benchmark=benchmark("gsm_hard"))
-    answered = await evaluate([(Repeat().solve, item) for item in items], graded, "gsm_hard", in_flight=8)
+    answered = await evaluate([(Ask().solve, item) for item in items], graded, "gsm_hard", in_flight=8)
     found = [(one.verdict.status, one.verdict.answer, one.trajectory.cut_off) for one in answered]
     assert found == [expected for _, expected in told]
     assert [one.verdict.correct for one in answered] == [False] * (len(told) - 1) + [True]
@@ -194,14 +205,7 @@ async def test_a_failing_sandbox_stops_the_run_instead_of_counting_as_wrong(monk
     broken = AsyncMock(return_value=Verdict(False, "", Status.SANDBOX_ERROR, "cannot fork"))
     monkeypatch.setattr(Toy, "grade", broken)
     with pytest.raises(UserError, match=r"the sandbox failed on question q\d \(cannot fork\)"):
-        await answered_by(Repeat(), Client(), questions(2))
-
-
-class Repeat:
-    """A method that asks the question and answers with the reply."""
-
-    async def solve(self, item: Item, context: Context) -> str:
-        return (await context.ask("small", (Message("user", item.question),))).text
+        await answered_by(Ask(), Client(), questions(2))
 
 
 SLOW = {"tokens": (100, 1000), "late": lambda number: 20}
@@ -215,14 +219,8 @@ def lines(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> 
     return caplog
 
 
-class Chain:
-    async def solve(self, item: Item, context: Context) -> str:
-        replies = [await context.ask("small", (Message("user", f"{item.id} {number}"),)) for number in range(3)]
-        return replies[-1].text
-
-
 async def test_a_long_question_is_told_by_its_calls(lines: pytest.LogCaptureFixture) -> None:
-    await answered_by(Chain(), Client(**SLOW), questions(2))
+    await answered_by(Ask(3), Client(**SLOW), questions(2))
     *before, last = lines.messages
     under_way = [line for line in before if line.startswith("toy: 0/2 questions")]
     assert all("[00:00<?], " in line for line in under_way), "nothing is said of the time left"
