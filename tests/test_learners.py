@@ -29,10 +29,10 @@ LEARNERS: dict[str, Callable[..., Any]] = {
     "self_consistency": cheap.consistency,
 }
 BY_KEY = Client(aflow.by_key)
-ON = dict.fromkeys(gmr.MODULES, True)
 # The values of the papers and of the released code.
 STATED: dict[str, dict[str, Any]] = {
-    "gmr": {"batch": 16, "group": 6, "max_depth": 6, "lr": 0.01, "vae_weight": 0.001, **ON},
+    "gmr": {"batch": 16, "group": 6, "max_depth": 6, "lr": 0.01, "vae_weight": 0.001}
+    | dict.fromkeys(gmr.MODULES, True),
     "masrouter": {"batch": 16, "max_agents": 6, "lr": 0.01, "vae_weight": 0.001, "visible_tests": "first"},
     "puppeteer": {"batch": 1, "max_steps": 6, "lr": 1e-4, "gamma": 0.99, "entropy_weight": 1.0, "cost_weight": 1.0},
 }

@@ -156,7 +156,7 @@ async def test_a_silent_agent_is_shown_to_nobody_and_keeps_its_letter() -> None:
     assert "Agent A, Critic" in requests[-3][1].messages[1].content
 
 
-CODERS = ("ProgrammingExpert", "AlgorithmDesigner", "ProgrammingExpert")
+EXPERT, DESIGNER, _ = CODERS = ("ProgrammingExpert", "AlgorithmDesigner", "ProgrammingExpert")
 GOOD, BAD = (f"```python\ndef double(x):\n    return {word}\n```" for word in ("'GOOD'", "'BAD'"))
 
 
@@ -169,9 +169,6 @@ async def coding(mode: str, replies: dict[str, str], **options: Any) -> tuple[Tr
 def cuts(trajectory: Trajectory) -> list[tuple[int, int, str, int, float]]:
     decisions = [decision for decision in trajectory.decisions if decision.name == "short_cut"]
     return [(cut.step, cut.slot, cut.choice, cut.options, cut.log_prob) for cut in decisions]
-
-
-EXPERT, DESIGNER = CODERS[:2]
 
 
 @pytest.mark.parametrize(

@@ -36,6 +36,8 @@ from tests.harness.training.test_loop import Counter
 from tests.small_run import prepare_questions
 
 GMR = Cell("gmr", BENCHMARK, "pool", 0)
+SLOW = {"tokens": (100, 1000), "late": lambda number: 20}
+Run = Callable[..., dict[str, Any]]
 
 
 @pytest.fixture
@@ -66,9 +68,6 @@ def test_a_cell_that_is_not_of_this_suite_as_it_stands_is_refused() -> None:
         path.write_bytes(orjson.dumps({**record, **change}))
         with pytest.raises(UserError, match=f"its {what} differs from.*snakemake --cores all {path}"):
             read_finished(preset().cell(GMR))
-
-
-Run = Callable[..., dict[str, Any]]
 
 
 class Owned:
@@ -206,9 +205,6 @@ async def test_a_failing_sandbox_stops_the_run_instead_of_counting_as_wrong(monk
     monkeypatch.setattr(Toy, "grade", broken)
     with pytest.raises(UserError, match=r"the sandbox failed on question q\d \(cannot fork\)"):
         await answered_by(Ask(), Client(), questions(2))
-
-
-SLOW = {"tokens": (100, 1000), "late": lambda number: 20}
 
 
 @pytest.fixture

@@ -27,6 +27,7 @@ from harness.runner.run import Run
 from harness.runner.setting import build
 from harness.scripted import setting
 
+ENTRY = {"model": "me/mine", "parameters_b": 2, "description": "A model of my own."}
 COT, GMR = Cell("cot", "math", "qwen-2.5-14B", 0), Cell("gmr", "math", "pool", 0)
 
 
@@ -69,9 +70,6 @@ def test_a_shipped_preset_has_every_row_of_the_main_table_in_its_order(name: str
     assert flags == {key: (method.multi_agent, method.routing) for key, method in load().methods.items()}
 
 
-ENTRY = {"model": "me/mine", "parameters_b": 2, "description": "A model of my own."}
-
-
 def with_pool(*names: str, **changes: Any) -> Run:
     names = names or ("mine", "other")
     pool = {name: {**ENTRY, "model": f"me/{name}", **changes.pop(name, {})} for name in names}
@@ -90,7 +88,6 @@ def embedded(**changes: Any) -> Run:
         (embedded, {"benchmarks": ["math", "gsm-hard"]}, "unknown benchmark 'gsm-hard'; did you mean 'gsm_hard'?"),
         (embedded, {"limit": {"tests": 3}}, "did you mean 'test'?"),
         (embedded, {"limit": {"test": {"mth": 3}}}, "'mth'; did you mean 'math'? (benchmarks: config/"),
-        (embedded, {"name": "mine"}, "unknown key 'name'"),
         (embedded, {"margin": 0.02}, "margin: Input should be greater than or equal to 0.5"),
         (embedded, {"splits": "all"}, "has splits: all, which leaves no training questions for aflow; use official"),
         (embedded, {"noise_floor": ["humaneval"]}, "simulated replies do not vary"),

@@ -25,6 +25,7 @@ from tests.harness.sandbox.conftest import SMALL, need
 
 RIGHT = Program("def f(x):\n    return x + 1", checks="assert f(1) == 2")
 PASSED = Execution(Outcome.PASSED, "")
+RunCell = Callable[..., Awaitable[list[Program]]]
 
 
 @pytest.fixture(autouse=True)
@@ -192,9 +193,6 @@ class Told(Sandbox):
         self.executed.append(program)
         await asyncio.sleep(0)
         return self.ends(program)
-
-
-RunCell = Callable[..., Awaitable[list[Program]]]
 
 
 @pytest.fixture
