@@ -226,8 +226,8 @@ async def ask(server: Any, log: Path, budget: Budget, *texts: str) -> Counter[st
 
 async def test_each_limit_counts_new_calls_that_were_answered(tmp_path: Path) -> None:
     server, log, limits = InProcess(), tmp_path / "calls.sqlite", {"tokens": 2 * TOKENS, "cost": 1.9 * COST}
-    for texts in (("fail", "a"), ("fail", "a", "b")):
-        spent = await ask(server, log, Budget(calls=2, **limits), *texts)
+    for most, texts in ((1, ["fail", "a"]), (2, ["fail", "a", "b"])):
+        spent = await ask(server, log, Budget(calls=most, **limits), *texts)
     assert server.asked == ["fail", "a", "b"], "what a log answers and failed calls cost nothing"
     assert spent == {"calls": 2, "tokens": 2 * TOKENS, "cost": pytest.approx(2 * COST)}
     for name, limit in {"calls": 2, **limits}.items():
