@@ -1,12 +1,14 @@
 """Trajectories of hand-made cells: printed by ``gmr show``, and exported to logs that Inspect reads."""
 
+import asyncio
 import importlib.util
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+import orjson
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
@@ -16,24 +18,83 @@ from analysis.exhibit import md_escape
 from cli import reports
 from cli.app import run_of
 from harness.agents.prompts import EXAMPLES_RUN
-from harness.agents.trajectory import Decision
-from harness.benchmarks.items import Item, Status, Verdict
+from harness.agents.trajectory import Answered, CallSpec, Decision
+from harness.benchmarks.items import Item, Status, Verdict, checksum
 from harness.errors import UserError
-from harness.llm.request import Reply
-from harness.runner import layout
+from harness.llm.call_log import CallLog
+from harness.llm.request import Message, Reply
+from harness.runner import layout, results
 from harness.runner.layout import Cell
-from tests.cli.stories import RIGHT, Ask, Story, finish, prepare
+from harness.scripted import ScriptedModel
+from tests.analysis.cells import run_record
 from tests.command import gmr
 from tests.finished import BENCHMARK
+from tests.fixtures import context
 
 LOGS, TABLES = "reports/embedded/inspect", ("items", "calls")
 ITEMS = [Item(f"q{number}", "gsm_hard", f"How many are {number} and 4?", f"{number + 4}.0") for number in range(3)]
 GMR, COT = Cell("gmr", "gsm_hard", "pool", 0), Cell("cot", "gsm_hard", "qwen-2.5-14B", 0)
-WRONG, BROKEN = Verdict(False, "9", Status.GRADED), Verdict(False, None, Status.CALL_FAILED, "no room left")
+RIGHT, WRONG = Verdict(True, "7", Status.GRADED), Verdict(False, "9", Status.GRADED)
+BROKEN = Verdict(False, None, Status.CALL_FAILED, "no room left")
 QUARTER, HALF = math.log(0.25), math.log(0.5)
-
-
 TOOL = f"{EXAMPLES_RUN}\n- example passed: assert f() == 1"
+
+
+class Ask(NamedTuple):
+    """A call: its reply, the texts of its messages by role, what the context is told, and the output of a tool."""
+
+    reply: str | Reply
+    messages: Sequence[tuple[str, str]]
+    about: CallSpec = CallSpec()
+    tool: str = ""
+
+
+class Story(NamedTuple):
+    """The trajectory of a question."""
+
+    asks: Sequence[Ask]
+    decisions: Sequence[Decision] = ()
+    answer: str = "The answer is 7"
+    verdict: Verdict = RIGHT
+
+
+def prepare(items: Sequence[Item]) -> None:
+    """Write the questions."""
+    facts: dict[str, Any] = dict.fromkeys(("benchmark", "title"), "gsm_hard")
+    facts |= {"data": "embedded", "source": "embedded", "splits": "official", "count": len(items)}
+    facts |= dict.fromkeys(("checksum", "split_checksum", "pool_checksum"), checksum(items))
+    path = layout.manifest("embedded", "gsm_hard")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(orjson.dumps({**facts, "train": [], "test": [item.id for item in items]}))
+    layout.items("embedded", "gsm_hard").write_bytes(b"".join(item.to_json() + b"\n" for item in items))
+
+
+def finish(cell: Cell, *stories: Story) -> None:
+    """Write a finished cell, its call log and tables, with a story a question. The utility is the answer's length."""
+    folder = layout.cell("embedded", cell)
+    folder.mkdir(parents=True)
+    answered = asyncio.run(_walk(folder / layout.CALL_LOG, stories))
+    record = run_record(cell.method, cell.backbone, cell.benchmark, cell.seed, len(stories), simulated=True)
+    identity = {name: value for name, value in record.items() if name not in ("schema", "run_id")}
+    results.write(folder, {"test": answered}, identity, lambda one: float(len(one.trajectory.answer)))
+
+
+async def _walk(path: Path, stories: Sequence[Story]) -> list[Answered]:
+    answered = []
+    with CallLog(path) as log:
+        for item, story in zip(ITEMS, stories, strict=False):
+            client = ScriptedModel("")
+            told = context(item, client)
+            for ask in story.asks:
+                client.replies = [ask.reply]
+                call = await told.ask("small", tuple(Message(*one) for one in ask.messages), ask.about)
+                told.record_tool_output(call, ask.tool, item)
+                reply = ask.reply if isinstance(ask.reply, Reply) else Reply(ask.reply, 100, 10, "stop", "org/model")
+                await log.append(client.asked[-1][1], reply)
+            for decision in story.decisions:
+                told.decide(decision)
+            answered.append(Answered(told.close(story.answer), story.verdict))
+    return answered
 
 
 def step(number: int, write: str, halt: str, *retrieved: str) -> list[Decision]:
@@ -47,15 +108,15 @@ def step(number: int, write: str, halt: str, *retrieved: str) -> list[Decision]:
 
 
 def act(number: int, reply: str) -> Ask:
-    how = {"role": f"Math/R{number}", "step": number, "purpose": "act"}
-    return Ask(reply, [("system", "You count."), ("user", f"Turn {number}: {reply!r}?")], how=how, tool=TOOL)
+    messages = [("system", "You count."), ("user", f"Turn {number}: {reply!r}?")]
+    return Ask(reply, messages, CallSpec(role=f"Math/R{number}", step=number, purpose="act"), TOOL)
 
 
 def asked(reply: str | Reply, verdict: Verdict, answer: str = "The answer is 9") -> Story:
     return Story([Ask(reply, [("user", f"{reply}?")])], answer=answer, verdict=verdict)
 
 
-AGGREGATE = Ask("The answer is 7", [("user", "Together?")], how={"step": 3, "purpose": "aggregate", "is_step": False})
+AGGREGATE = Ask("The answer is 7", [("user", "Together?")], CallSpec(step=3, purpose="aggregate", is_step=False))
 
 
 @pytest.fixture
@@ -63,8 +124,8 @@ def run(folder: Path) -> None:
     """Finish two cells in a folder: GMR is right, right and wrong; CoT wrong, without an answer, and right."""
     prepare(ITEMS)
     walk = Story([act(1, "Three"), act(2, "Four"), AGGREGATE], [*step(1, "yes", "no"), *step(2, "no", "yes", "no")])
-    finish(GMR, ITEMS, [walk, Story([act(1, "x")]), Story([act(1, "\x1b[2Jy")], answer="9", verdict=WRONG)])
-    finish(COT, ITEMS, [asked("n", WRONG), asked(Reply.failed("org/model", "too long"), BROKEN, ""), asked("p", RIGHT)])
+    finish(GMR, walk, Story([act(1, "x")]), Story([act(1, "\x1b[2Jy")], answer="9", verdict=WRONG))
+    finish(COT, asked("n", WRONG), asked(Reply.failed("org/model", "too long"), BROKEN, ""), asked("p", RIGHT))
 
 
 def show(*words: str) -> str:
@@ -215,7 +276,7 @@ def test_what_the_folder_holds_is_exported_whichever_run_made_it_and_the_rest_is
 ) -> None:
     ablation, foreign = Cell("gmr_no_write_gate", "gsm_hard", "pool", 0), Cell("of_a_user", "gsm_hard", "pool", 0)
     for cell in (ablation, foreign):
-        finish(cell, ITEMS[:1], [Story([Ask("7")])])
+        finish(cell, asked("7", RIGHT))
     layout.cell("embedded", Cell("masrouter", "gsm_hard", "pool", 0)).mkdir(parents=True)
     names = {"gmr_pool", "cot_qwen-2.5-14B", "gmr_no_write_gate_pool", "of_a_user_pool"}
     export()
