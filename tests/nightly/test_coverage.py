@@ -1,16 +1,15 @@
 """Error rates and coverage in docs/report.md: ``pytest -m nightly -s tests/nightly/test_coverage.py``."""
 
-import bisect
 import itertools
+from typing import Any
 
 import numpy as np
 import pytest
-from scipy import stats
 
 from analysis.beyond.splits import over_splits
 from analysis.bounds import compare_with_mix, mixes
 from analysis.paper.claims.judge import FAILS, HOLDS, conjunction, decide
-from analysis.statistics import TAIL, Jackknife, accuracy, paired
+from analysis.statistics import TAIL, Jackknife, accuracy
 from tests.analysis.cells import claim
 
 pytestmark = [pytest.mark.nightly, pytest.mark.timeout(3600)]
@@ -19,20 +18,18 @@ SIZES, DISCORDANT = (128, 416, 1056), (0.01, 0.03, 0.1)
 LIMIT = 0.025
 
 
-def outcome(
-    random: np.random.Generator, n: int, discordant: float, rivals: int = 1, lead: float = 0.0, seeds: int = 1
-) -> str:
-    """Return the verdict on a method, said to be ahead of every rival, from one sample; in truth it is by ``lead``.
+def outcome(random: np.random.Generator, n: int, discordant: float, rivals: int, seeds: int) -> str:
+    """Return the verdict on a method that is said to be ahead of every rival and is as good as they, from one sample.
 
     Each rival differs from it on a share of the questions; of several seeds each training does by itself.
     """
     base = random.random(n) < 0.5
     share = discordant / (1 if seeds == 1 else 2)
 
-    def trained(lead: float, share: float) -> np.ndarray:
-        return base ^ (random.random((seeds, n)) < share + np.where(base, lead, -lead))
+    def trained(share: float) -> np.ndarray:
+        return base ^ (random.random((seeds, n)) < share)
 
-    methods = [trained(0.0, 0.0 if seeds == 1 else share), *(trained(lead, share) for _ in range(rivals))]
+    methods = [trained(0.0 if seeds == 1 else share), *(trained(share) for _ in range(rivals))]
     jackknife = Jackknife({"questions": n}, dict.fromkeys(range(rivals + 1), seeds))
     own, *others = (jackknife.ratio(100.0 * right, None, "questions", place) for place, right in enumerate(methods))
     [ahead] = claim({"row": "gmr", "than": "masrouter", "at_least": 0}).parts
@@ -40,9 +37,9 @@ def outcome(
     return conjunction({decide(ahead, *spread.ends(), *spread.ends(TAIL / rivals)) for spread in spreads})
 
 
-def rates(samples: int, n: int, discordant: float, **given: float) -> tuple[float, float]:
+def rates(samples: int, n: int, *design: Any) -> tuple[float, float]:
     random = np.random.default_rng(n)
-    found = [outcome(random, n, discordant, **given) for _ in range(samples)]
+    found = [outcome(random, n, *design) for _ in range(samples)]
     return found.count(FAILS) / samples, found.count(HOLDS) / samples
 
 
@@ -62,34 +59,14 @@ def covered(samples: int, n: int, right: float, spread: float) -> float:
     return float(np.mean([one.low <= truth <= one.high for one in found]))
 
 
-def exact_rate(n: int, discordant: float) -> float:
-    """The probability that one of two equal methods is said to be ahead, over every number of discordant questions."""
-    rate = 0.0
-    for total in range(1, n + 1):
-        if (share := stats.binom.pmf(total, n, discordant)) > 1e-12:
-            wins = range(total // 2, total + 1)
-            enough = bisect.bisect(wins, 0, key=lambda first: paired(first, total - first, n)[0])
-            rate += share * stats.binom.sf(total // 2 + enough - 1, total, 0.5)
-    return rate
-
-
 def test_equal_methods() -> None:
     for n, discordant in itertools.product(SIZES, DISCORDANT):
-        exact = exact_rate(n, discordant)
-        assert exact <= LIMIT
-        print(f"\nn = {n}, {discordant:.0%} discordant: exactly {100 * exact:.1f} %", end="")
+        print(f"\nn = {n}, {discordant:.0%} discordant", end="")
         for seeds, rivals in itertools.product((1, 3), (1, 20)):
-            found = rates(2000 if rivals == 1 else 500, n, discordant, rivals=rivals, seeds=seeds)
+            found = rates(2000 if rivals == 1 else 500, n, discordant, rivals, seeds)
             told = " and ".join(f"{100 * rate:.1f}" for rate in found)
             print(f"; {seeds} seeds, {rivals} rivals: contradicted and reproduced {told} %", end="")
             assert max(found) <= LIMIT
-
-
-@pytest.mark.parametrize("n", SIZES)
-def test_a_leader_by_one_point_over_twenty(n: int) -> None:
-    fails, holds = rates(1000, n, 0.05, rivals=20, lead=0.01)
-    print(f"\nn = {n}: contradicted {100 * fails:.1f} %, reproduced {100 * holds:.1f} %")
-    assert fails <= LIMIT
 
 
 def test_intervals_of_three_seeds() -> None:

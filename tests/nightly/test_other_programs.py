@@ -1,7 +1,11 @@
-"""What others read: LaTeX of every artefact compiles and fits its page, and Croissant's library reads evidence/."""
+"""Other programs: LaTeX takes every artefact, Croissant's library reads evidence/, two versions of Snakemake run."""
 
+import os
+import re
 import shutil
+import site
 import subprocess
+import sys
 import venv
 from pathlib import Path
 
@@ -39,12 +43,17 @@ print(ctx.issues.report(), ctx.conforms_to.value, *(sum(1 for _ in data.records(
 """
 
 
+def environment(folder: Path, *words: str | Path) -> Path:
+    """Make an environment, install packages there with pip, and return its interpreter."""
+    venv.create(folder, with_pip=True)
+    python = folder / "bin" / "python"
+    program(python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *words)
+    return python
+
+
 def test_every_description_is_valid_and_its_records_are_found(tmp_path: Path) -> None:
     # In an environment of its own, since it installs type stubs of pandas, which mypy would read.
-    venv.create(tmp_path, with_pip=True)
-    python = tmp_path / "bin" / "python"
-    install = ["install", "--quiet", "--disable-pip-version-check", "-c", ROOT / "constraints.txt"]
-    program(python, "-m", "pip", *install, "mlcroissant==1.1.1", "pyarrow")
+    python = environment(tmp_path, "-c", ROOT / "constraints.txt", "mlcroissant==1.1.1", "pyarrow")
     descriptions = sorted((ROOT / "evidence").glob("*/croissant.json"))
     assert descriptions
     for path in descriptions:
@@ -53,3 +62,23 @@ def test_every_description_is_valid_and_its_records_are_found(tmp_path: Path) ->
         ended = subprocess.run(words, capture_output=True, text=True, check=False)
         rows = [str(pq.read_metadata(table).num_rows) for table in tables]
         assert ended.stdout.split() == ["http://mlcommons.org/croissant/1.1", *rows], ended.stdout + ended.stderr
+
+
+OLDEST = re.search(r'"snakemake>=([\d.]+)"', (ROOT / "pyproject.toml").read_text())[1]  # type: ignore[index]
+CONFIG = ["--config", "preset=smoke", "methods=[single]", "benchmarks=[gsm_hard]", "limit={test: 4}"]
+
+
+@pytest.mark.parametrize("version", [f"snakemake=={OLDEST}", "snakemake"])
+def test_the_oldest_and_the_newest_snakemake_run_and_link(
+    version: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    python = environment(tmp_path / "environment", "--upgrade", version)
+    # For the rest, the packages of this interpreter.
+    (packages,) = (tmp_path / "environment").glob("lib/python*/site-packages")
+    (packages / "parent.pth").write_text("\n".join([str(ROOT), *site.getsitepackages()]))
+    place, target = checkout(tmp_path / "place"), "reports/errors.md"
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+    command = (python, "-m", "snakemake", "--cores", "2")
+    assert f"made: {target}" in program(*command, target, *CONFIG, folder=place)
+    assert (place / target).readlink() == Path("smoke/errors.md")
+    assert "No rule to produce reports/nothing.md; " in program(*command, "reports/nothing.md", folder=place, status=1)
