@@ -4,8 +4,7 @@ import os
 import statistics
 import subprocess
 import sys
-from collections.abc import Callable, Iterable
-from importlib import import_module
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,12 +21,11 @@ from analysis import exhibit
 from analysis import figure as drawing
 from analysis.beyond.training_curves import by_epoch
 from analysis.figure import Figure, on_frontier
-from analysis.registry import Source
 from harness.errors import UserError
 from harness.files import ROOT
 from harness.runner.results import SIMULATED_WARNING
 from tests.analysis.cells import pool_of, verdicts, write
-from tests.analysis.reading import PRESET, gate_entropy, pareto, words
+from tests.analysis.reading import gate_entropy, main_table, pareto, words
 
 
 def draw(picture: Picture) -> None:
@@ -68,29 +66,32 @@ def test_no_two_methods_look_alike_and_a_variant_has_the_colour_of_its_base() ->
         assert not any(part in look for name, look in looks.items() if name != own for part in looks[own]), own
 
 
-def files(module: str, folders: Iterable[Path]) -> bytes:
-    figure = import_module(module).build(Source(PRESET, tuple(folders)))
-    made = drawing.pictures(figure)
-    return made["png"] + made["pdf"] + made["svg"] + exhibit.csv(figure.frame, figure.warning).encode()
+def files(folders: Sequence[Path]) -> bytes:
+    """Return the files of a table of all cells, and of a figure of the trained ones."""
+    table = main_table(*folders).contents()
+    figure = gate_entropy(*(folder for folder in folders if (folder / "training.parquet").exists())).contents()
+    return repr((table, figure)).encode()
 
 
-def test_the_same_bytes_elsewhere_and_whatever_the_order_of_cells(make: Callable[..., Path]) -> None:
+def test_the_same_bytes_elsewhere_and_whatever_the_order_of_cells(make: Any, write_cell: Any, tmp_path: Path) -> None:
     """In another process, at another time, with other settings of matplotlib and another order of hashes."""
     log = [{"entropy_write": 0.5, "entropy_halt": 0.25}, {"entropy_write": 0.4, "entropy_halt": 0.3}]
-    module, cells = "analysis.paper.gate_entropy", [make(updates=log), make(seed=1, updates=log)]
+    cells = [write_cell(method, benchmark=key) for method in ("cot", "aflow") for key in ("math", "riddles")]
+    cells += [make(seed=seed, updates=log) for seed in (0, 1)]
     program = (
         "import sys, time; from pathlib import Path; import matplotlib; from tests.analysis import test_figures;"
         "matplotlib.rcParams['axes.facecolor'] = 'red'; time.time = lambda: 1e9;"
-        "sys.stdout.buffer.write(test_figures.files(sys.argv[1], map(Path, sys.argv[2:])))"
+        "sys.stdout.buffer.write(test_figures.files([*map(Path, sys.argv[1:])]))"
     )
     elsewhere = subprocess.run(
-        [sys.executable, "-c", program, module, *map(str, cells[::-1])],
+        [sys.executable, "-c", program, *map(str, cells[::-1])],
         cwd=ROOT,
         capture_output=True,
         check=True,
         env={**os.environ, "PYTHONHASHSEED": "7", "SOURCE_DATE_EPOCH": "1000000000", "TZ": "Asia/Tokyo"},
     )
-    assert elsewhere.stdout == files(module, cells)
+    assert elsewhere.stdout == files(cells)
+    assert str(tmp_path).encode() not in elsewhere.stdout
 
 
 def test_one_line_a_gate_its_lowest_value_and_a_gap_where_it_had_nothing_to_decide(make: Any) -> None:

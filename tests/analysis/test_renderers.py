@@ -96,14 +96,6 @@ def test_a_number_has_a_true_minus_and_zero_no_sign() -> None:
     assert [format_cost(one, sign="+") for one in (-0.00123, 0, 0.5)] == ["−0.0012", "0.00", "+0.50"]
 
 
-def test_bytes_depend_on_the_cells_alone(tmp_path, write_cell):
-    cells = [write_cell(method, benchmark=key) for method in ("cot", "aflow") for key in ("math", "mbpp", "riddles")]
-    first, second = (main_table(*order).made.contents() for order in (cells, cells[::-1]))
-    assert first == second
-    assert set(first) == {*ENDINGS["table"]}
-    assert not any(str(tmp_path) in text for text in first.values())
-
-
 _ONE_COLUMN = r"\documentclass{article}"
 _CLASSES = (
     _ONE_COLUMN,

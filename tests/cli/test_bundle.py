@@ -1,4 +1,4 @@
-"""All ten methods from questions to reports; bundles of a run, their manifests, tables and damages."""
+"""Bundles of a run: their manifests, tables and damages."""
 
 import contextlib
 import re
@@ -12,8 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from cli import bundle, reports
-from cli.app import last_run
+from cli import bundle
 from cli.bundle import describe, licences, pack, withheld_benchmarks
 from harness.benchmarks.prepare import read
 from harness.database import CALL_LOG
@@ -26,27 +25,9 @@ from harness.runner.preset import resolve
 from tests.cli.bundles import Members, entities, members, write
 from tests.command import gmr
 from tests.finished import BENCHMARK
-from tests.small_run import make, results
+from tests.small_run import make
 
 SINGLE, GMR = Cell("single", BENCHMARK, "qwen-2.5-14B", 0), Cell("gmr", BENCHMARK, "pool", 0)
-AGAIN = ("main_table", "gate_entropy")
-
-
-def test_every_method_has_its_row_and_reports_that_are_made_again_have_the_same_bytes(
-    finished: Path, tmp_path: Path
-) -> None:
-    folder = shutil.copytree(finished, tmp_path / "again")
-    shutil.rmtree(folder / "reports")
-    with contextlib.chdir(folder):
-        run = last_run("smoke")
-        for name in AGAIN:
-            reports.write(name, run)
-    first, again = results(finished, "reports"), results(folder, "reports")
-    assert {Path(name).name.split(".")[0] for name in again} == {*AGAIN}
-    assert [name for name in again if first[name] != again[name]] == []
-    rows = first["reports/smoke/main_table.md"].decode()
-    assert [title for key in run.methods if f"\n| {(title := config.methods()[key].title)} |" not in rows] == []
-    assert len(run.methods) == 10
 
 
 def test_a_bundle_has_every_setting_that_decides_results_without_its_servers_and_the_same_bytes_each_time(

@@ -21,6 +21,7 @@ from analysis.page import _LEAST, _spent, _use, write
 from analysis.provenance import models_in_words
 from analysis.registry import artefact
 from harness.runner import layout
+from harness.runner.config import methods
 from harness.runner.layout import Cell
 from harness.runner.preset import resolve
 from harness.runner.results import SIMULATED_WARNING
@@ -52,6 +53,7 @@ def test_it_holds_every_artefact_and_its_links_lead_to_something(text: str, repo
     assert len(ids) == len(set(ids))
     for link in [link for link in links if not link.startswith(("data:", "https://", "http://"))]:
         assert (link[1:] in ids) if link.startswith("#") else (reports / link).is_file(), link
+    assert [key for key in preset().methods if methods()[key].title not in text] == []
     for name in REPORTS:
         assert artefact(name).title in text
         files = {path.name for path in reports.glob(f"{name}.*")}
@@ -83,10 +85,14 @@ def test_it_runs_no_script_and_asks_nobody(text: str) -> None:
 
 
 @pytest.fixture
-def results(finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Results:
-    """Load the main table's cells from a copy of the run, which the test may change."""
-    shutil.copytree(finished / "results/smoke", tmp_path / "results/smoke")
-    monkeypatch.chdir(tmp_path)
+def place(finished: Path, folder: Path) -> Path:
+    """Work in a copy of the results, which the test may change."""
+    return shutil.copytree(finished / "results", folder / "results", dirs_exist_ok=True)
+
+
+@pytest.fixture
+def results(place: Path) -> Results:
+    """Load the cells of the main table."""
     return artefact("main_table").source(preset()).results()
 
 
@@ -164,16 +170,10 @@ def test_it_is_accessible_and_fits(page: Page, reports: Path, scheme: Literal["l
     assert page.locator("img").evaluate_all("all => all.every(one => one.naturalWidth > 0)")
 
 
-def test_of_models_of_ones_own_no_statement_of_the_paper_is_judged(
-    finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    shutil.copytree(finished / "results/smoke", tmp_path / "results/smoke")
-    monkeypatch.chdir(tmp_path)
-    usual, mine = preset(), resolve("open_single").pool
-    for pool, is_judged in (({}, True), (mine, False)):
-        write(usual.model_copy(update={"pool": pool}))
-        text = Path("reports/smoke/index.html").read_text()
-        assert ("No statement of the paper is judged" in text, "Not judged yet" in text) == (not is_judged, is_judged)
+def test_of_models_of_ones_own_no_statement_of_the_paper_is_judged(place: Path) -> None:
+    write(preset().model_copy(update={"pool": resolve("open_single").pool}))
+    text = Path("reports/smoke/index.html").read_text()
+    assert ("No statement of the paper is judged" in text, "Not judged yet" in text) == (True, False)
 
 
 CHROMIUM = os.environ.get("GMR_CHROMIUM") or shutil.which("chromium")
