@@ -1,27 +1,39 @@
-"""The scripts that start servers: command lines against config/, and processes with a fake vLLM."""
+"""The scripts that start servers: command lines against config/, a fake vLLM, and a real one with every method.
 
+The tests with a real vLLM are skipped unless GMR_VLLM names its command (docs/own-models.md).
+"""
+
+import asyncio
 import os
 import random
 import re
 import shlex
+import shutil
 import signal
 import socket
 import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from itertools import takewhile
 from pathlib import Path
 
+import orjson
+import pyarrow.parquet as pq
 import pytest
 import yaml
 from psutil import pid_exists
 
+from harness.benchmarks.items import Status
 from harness.files import ROOT
 from harness.llm import endpoints
+from harness.runner import layout
+from harness.runner.cell import run
+from harness.runner.layout import Cell
+from harness.runner.plan import plan
 from harness.runner.preset import resolve
-from tests.serving.scripts import running, script
+from tests.command import gmr_process
 
 FAKE = Path(__file__).with_name("fake_vllm.py")
 # Script, preset, weights, and the most of a GPU's memory that all servers on it may take.
@@ -32,6 +44,20 @@ SCRIPTS = [
 ]
 HOST = "127.0.0.1"
 TWO = ("llama-3.2-3B=0.2", "llama-3.1-8B=0.3")
+
+
+def script(name: str, *words: str) -> list[str]:
+    return ["bash", str(ROOT / "serving" / f"{name}.sh"), *words]
+
+
+@contextmanager
+def running(name: str, *words: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """Run a script until the end of the block; yield its process and its line that the servers are ready."""
+    with subprocess.Popen(script(name, *words), stdout=subprocess.PIPE, text=True) as process:
+        try:
+            yield process, process.stdout.readline().strip()
+        finally:
+            process.terminate()
 
 
 @pytest.fixture
@@ -178,3 +204,51 @@ def test_the_job_of_slurm_serves_other_machines(place: Path) -> None:
     output = subprocess.check_output(command, env={**os.environ, "SLURM_SUBMIT_DIR": str(place)}, text=True)
     assert output.count("--host 0.0.0.0") == 5
     assert f"http://{socket.gethostname()}:" in output
+
+
+# A real vLLM.
+
+BACKBONE = "llama-3.1-8B"
+PRESET = resolve("cpu_server")
+VLLM = os.environ.get("GMR_VLLM") or shutil.which("vllm")
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Serve tiny models of random weights; return the address of one."""
+    if VLLM is None:
+        pytest.skip("no vLLM here, and GMR_VLLM names none (docs/own-models.md)")
+    folder = tmp_path_factory.mktemp("vllm")
+    (folder / "results").mkdir()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        with running("cpu") as (_, line):
+            patch.setenv(*line.removeprefix("export ").split("=", 1))
+            for benchmark in PRESET.benchmarks:
+                gmr_process("data", "--preset", PRESET.name, "--benchmark", benchmark)
+            yield PRESET.servers_of([BACKBONE])[BACKBONE].url
+
+
+@pytest.mark.timeout(900)
+def test_the_check_says_what_is_served(server: str) -> None:
+    gmr_process("check", "servers", "--preset", PRESET.name)
+    record = orjson.loads(layout.served(PRESET.name).read_bytes())
+    assert list(record["backbones"]) == list(PRESET.backbones)
+    assert all(entry["write"] > 0 for entry in record["backbones"].values())
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("method", PRESET.methods)
+def test_every_method_runs_on_two_questions_of_every_benchmark(method: str, server: str) -> None:
+    row = PRESET.rows(PRESET.entries[method])[-1]
+    for benchmark in PRESET.benchmarks:
+        cell_plan = plan(PRESET, Cell(method, benchmark, row, 0))
+        written = asyncio.run(run(cell_plan))
+        assert written["simulated"]
+        assert written["notes"][0].startswith("weights random (a tiny model of random weights")
+        items = pq.read_table(cell_plan.folder / "items.parquet").to_pydict()
+        assert len(items["item_id"]) == 2
+        assert Status.CALL_FAILED not in items["status"]
+        calls = pq.read_table(cell_plan.folder / "calls.parquet").to_pydict()
+        assert len(calls["backbone"]) >= 2
+        assert all(tokens > 0 for tokens in calls["prompt_tokens"])
