@@ -3,6 +3,7 @@
 import csv
 import importlib
 import io
+from collections.abc import Callable
 from itertools import groupby
 from pathlib import Path
 from types import SimpleNamespace
@@ -90,22 +91,17 @@ class Read:
 PRESET: Any = SimpleNamespace(margin=None, methods=(), reference=None)
 
 
-class Artefact:
-    """An artefact, built from cells and wrapped for reading."""
-
-    def __init__(self, key: str) -> None:
-        self._entry = artefact(key)
-
-    def __call__(self, *cells: Path, preset: Any = PRESET, again: tuple[Path, ...] = ()) -> Read:
-        source = Source(preset, cells, again=again, options=self._entry.options)
-        return Read(importlib.import_module(self._entry.module).build(source))
-
-
-def __getattr__(name: str) -> Artefact:
-    """Return the artefact with a given key."""
+def __getattr__(name: str) -> Callable[..., Read]:
+    """Return what builds the artefact with a given key from cells, for reading."""
     if name.startswith("_"):
         raise AttributeError(name)
-    return Artefact({"benchmark_cost": "gsm_cost", "roles": "roles13"}.get(name, name))
+    entry = artefact({"benchmark_cost": "gsm_cost", "roles": "roles13"}.get(name, name))
+
+    def build(*cells: Path, preset: Any = PRESET, again: tuple[Path, ...] = ()) -> Read:
+        source = Source(preset, cells, again=again, options=entry.options)
+        return Read(importlib.import_module(entry.module).build(source))
+
+    return build
 
 
 def words(picture: Picture) -> str:

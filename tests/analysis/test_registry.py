@@ -39,11 +39,10 @@ def test_tables_of_training_are_of_all_that_learn_and_bounds_of_ones_own_methods
 
 
 def test_a_run_under_way_is_shown_by_its_finished_cells(
-    finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    finished: Path, folder: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     name = "main_table"
-    shutil.copytree(finished / "results", tmp_path / "results")
-    monkeypatch.chdir(tmp_path)
+    shutil.copytree(finished / "results", folder / "results", dirs_exist_ok=True)
     whole = artefact(name).build(run.preset())
     (layout.cell("smoke", Cell("gmr", "humaneval", "pool", 0)) / "run.json").unlink()
     part = artefact(name).build(run.preset())
@@ -60,11 +59,9 @@ def test_a_run_under_way_is_shown_by_its_finished_cells(
         artefact(name).build(run.preset())
 
 
-def test_of_a_recording_an_artefact_needs_the_presets_methods_and_those_at_hand(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.usefixtures("folder")
+def test_of_a_recording_an_artefact_needs_the_presets_methods_and_those_at_hand() -> None:
     run = resolve("recorded")
-    monkeypatch.chdir(tmp_path)
     methods = {cell.method for cell in artefact("router_bounds").cells_of(run)}
     assert methods == {*run.methods}
     finished = layout.cell("recorded", Cell("gmr", "humaneval", "pool", 3)) / "run.json"

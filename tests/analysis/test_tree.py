@@ -54,9 +54,8 @@ def write_tree(folder: Path, table: pd.DataFrame, **changes: Any) -> None:
 
 
 @pytest.fixture
-def cells(write_cell: WriteCell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+def cells(write_cell: WriteCell, folder: Path) -> list[Path]:
     """Two seeds of a learned, a random and the best fixed choice, and the enumeration of preset open_tree."""
-    monkeypatch.chdir(tmp_path)
     write_tree(layout.tree("open_tree", "humaneval"), nodes())
     given = {"backbones": pool_of(COST), "updates": ()}
     by_method = {"gmr_one_step": LEARNED, "random_one_step": DRAWN, "fixed_step": [RIGHT["large", "Code/A", True]] * 2}
@@ -214,10 +213,7 @@ def second_nodes() -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True)
 
 
-def test_comparisons_and_policies_are_those_counted_by_hand(
-    write_cell: WriteCell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_comparisons_and_policies_are_those_counted_by_hand(write_cell: WriteCell, folder: Path) -> None:
     write_tree(layout.tree("open_steps", "mbpp"), second_nodes())
     cells = [
         write_cell("single", key, "mbpp", correct=marked("1110000000"), backbones=pool_of({key: cost}))

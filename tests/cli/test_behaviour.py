@@ -23,8 +23,8 @@ MORE = "random_router macnet_complete gmr_sampled random_matched logistic_router
 @pytest.mark.parametrize(
     "key", [*METHODS.split(), *(pytest.param(key, marks=pytest.mark.nightly) for key in MORE.split())]
 )
-def test_every_method_of_the_suite_behaves(key: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+@pytest.mark.usefixtures("folder")
+def test_every_method_of_the_suite_behaves(key: str) -> None:
     entry = config.methods()[key]
     small: dict[str, Any] = SMALL.get(entry.module.split(".")[-1], {})
     checks = [*behaviour.check(entry.model_copy(update={"config": {**entry.config, **small}}))]
@@ -73,22 +73,20 @@ BROKEN = {
 
 
 @pytest.fixture
-def broken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Path:
+def broken(folder: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Path:
     """Write a module with a broken method, and its entry."""
-    monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(behaviour, "_TEMPORARY", "/nowhere")
-    Path("results").mkdir()
     Path("broken.py").write_text(HEAD + BROKEN[request.param][0])
     trained = str("fit" in BROKEN[request.param][0]).lower()
     Path("methods.yaml").write_text(f"broken: {{module: broken, title: B, rows: pool, trained: {trained}}}")
     monkeypatch.setattr(sys, "path", [*sys.path])
     sys.modules.pop("broken", None)  # that of another case
-    return Path("methods.yaml")
+    return folder / "methods.yaml"
 
 
 @pytest.mark.parametrize(("broken", "said"), [(key, said) for key, (_, said) in BROKEN.items()], indirect=["broken"])
 def test_a_broken_method_is_caught(broken: Path, said: str) -> None:
-    ended = gmr("test", str(broken.absolute()))
+    ended = gmr("test", str(broken))
     assert ended.exit_code == 1
     failed = [line for line in ended.output.splitlines() if not line.endswith(": passed")]
     assert re.search(said, failed[0]), ended.output
@@ -102,10 +100,8 @@ surveyor: {extends: gmr, title: S, config: {roles: [Math/Surveyor], epochs: {def
 """
 
 
-def test_roles_of_a_file_are_used_by_its_methods_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_roles_of_a_file_are_used_by_its_methods_alone(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(roles, "FURTHER", {})
-    Path("results").mkdir()
     Path("mine.yaml").write_text(ROLE)
     assert gmr("test", "mine.yaml").exit_code == 0
     run = resolve("smoke", {"extra": "mine.yaml"})

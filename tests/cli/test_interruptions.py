@@ -131,10 +131,6 @@ def timing(folder: Path, cell: Cell = COT) -> Any:
     return orjson.loads((folder / layout.cell("smoke", cell) / layout.TIMING).read_bytes())
 
 
-def calls(folder: Path, cell: Cell = COT) -> dict[str, int]:
-    return timing(folder, cell)["calls"]  # type: ignore[no-any-return]
-
-
 def wait_until(process: subprocess.Popen[str], reached: Callable[[], bool]) -> None:
     deadline = time.monotonic() + 120
     while not reached():
@@ -167,10 +163,10 @@ def test_a_cell_killed_or_stopped_while_its_server_hangs_asks_nothing_twice_and_
     assert not (place / layout.cell("smoke", cell) / "run.json").exists()
     run(place, *words(cell))
     assert results(place, cell) == undisturbed(cell)
-    assert calls(place, cell)["asked"] == logged(place, cell) - answered
+    assert timing(place, cell)["calls"]["asked"] == logged(place, cell) - answered
     run(place, *words(cell))
     assert results(place, cell) == undisturbed(cell)
-    assert calls(place, cell)["asked"] == 0
+    assert timing(place, cell)["calls"]["asked"] == 0
 
 
 def test_a_cell_dies_with_the_snakemake_that_started_it(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -197,7 +193,7 @@ def test_a_full_disk_is_one_line_and_nothing_is_lost(place: Path, undisturbed: U
     assert kept > 1
     run(place, *words(COT))
     assert results(place) == undisturbed(COT)
-    assert calls(place)["log"] == kept
+    assert timing(place)["calls"]["log"] == kept
 
 
 def test_cells_of_a_run_share_its_budget_and_go_on_to_the_same_bytes(place: Path, undisturbed: Undisturbed) -> None:
@@ -211,10 +207,10 @@ def test_cells_of_a_run_share_its_budget_and_go_on_to_the_same_bytes(place: Path
             run(place, *words(CHAIN, *within(most)))
     # What the log holds needs no budget.
     run(place, *words(COT, *within(60)))
-    assert calls(place)["asked"] == 0
+    assert timing(place)["calls"]["asked"] == 0
     assert timing(place)["test_s"] == seconds > 0, "asked in one start, whichever start wrote the results"
     run(place, *words(CHAIN))
-    assert calls(place, CHAIN)["asked"] == logged(place, CHAIN) - (60 - logged(place))
+    assert timing(place, CHAIN)["calls"]["asked"] == logged(place, CHAIN) - (60 - logged(place))
     assert timing(place, CHAIN)["test_s"] is None, "asked in two starts"
     for cell in (COT, CHAIN):
         assert results(place, cell) == undisturbed(cell)

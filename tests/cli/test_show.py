@@ -13,7 +13,6 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
-from analysis.beyond import outcomes
 from analysis.exhibit import md_escape
 from cli import reports
 from cli.app import run_of
@@ -285,14 +284,6 @@ def test_what_the_folder_holds_is_exported_whichever_run_made_it_and_the_rest_is
     (layout.cell("embedded", foreign) / "items.parquet").write_bytes(b"")
     export()
     assert "left out: results/embedded/cells/of_a_user/gsm_hard/pool/seed0/items.parquet is damaged" in caplog.text
-
-
-def test_the_table_of_outcomes_has_the_cost_of_all_calls(run: None) -> None:
-    folder = layout.cell("embedded", GMR)
-    outcomes.write(Path("outcomes.parquet"), [folder])
-    table, items = (pd.read_parquet(path) for path in ("outcomes.parquet", folder / "items.parquet"))
-    assert table["cost"].tolist() == items["cost_total"].tolist()
-    assert table["cost"].gt(items["cost_steps"]).any()
 
 
 def test_what_cannot_be_exported_is_one_line(run: None, monkeypatch: pytest.MonkeyPatch) -> None:

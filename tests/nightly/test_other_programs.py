@@ -3,10 +3,10 @@
 import os
 import re
 import shutil
-import site
 import subprocess
 import sys
 import venv
+from collections.abc import Sequence
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -43,9 +43,11 @@ print(ctx.issues.report(), ctx.conforms_to.value, *(sum(1 for _ in data.records(
 """
 
 
-def environment(folder: Path, *words: str | Path) -> Path:
-    """Make an environment, install packages there with pip, and return its interpreter."""
+def environment(folder: Path, *words: str | Path, paths: Sequence[str] = ()) -> Path:
+    """Make an environment that sees further packages, install some with pip, and return its interpreter."""
     venv.create(folder, with_pip=True)
+    (packages,) = folder.glob("lib/python*/site-packages")
+    (packages / "further.pth").write_text("\n".join(paths))
     python = folder / "bin" / "python"
     program(python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *words)
     return python
@@ -72,10 +74,8 @@ CONFIG = ["--config", "preset=smoke", "methods=[single]", "benchmarks=[gsm_hard]
 def test_the_oldest_and_the_newest_snakemake_run_and_link(
     version: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    python = environment(tmp_path / "environment", "--upgrade", version)
-    # For the rest, the packages of this interpreter.
-    (packages,) = (tmp_path / "environment").glob("lib/python*/site-packages")
-    (packages / "parent.pth").write_text("\n".join([str(ROOT), *site.getsitepackages()]))
+    here = [path for path in sys.path if path.endswith("site-packages")]
+    python = environment(tmp_path / "environment", "--upgrade", version, paths=[str(ROOT), *here])
     place, target = checkout(tmp_path / "place"), "reports/errors.md"
     monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
     command = (python, "-m", "snakemake", "--cores", "2")
