@@ -34,6 +34,7 @@ from tests.cli.bundles import Change, Members, made
 from tests.command import gmr
 from tests.finished import BENCHMARK
 
+pytestmark = pytest.mark.usefixtures("folder")
 SINGLE = Cell("single", BENCHMARK, "qwen-2.5-14B", 0)
 RUN, SETTINGS = str(layout.cell("smoke", SINGLE) / "run.json"), "config/config.yaml"
 ITEMS = RUN.replace("run.json", "items.parquet")
@@ -53,9 +54,7 @@ def saying(**changes: Any) -> Change:
 answered = partial(replay, make_reports=False)
 
 
-def test_settings_of_a_bundle_open_no_client_and_read_no_key(
-    whole: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_settings_of_a_bundle_open_no_client_and_read_no_key(whole: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     reached = Mock(side_effect=AssertionError("a client was opened, or a key read"))
     monkeypatch.setattr("harness.llm.served_backbone.ServedBackbone.__init__", reached)
     monkeypatch.setattr("harness.llm.servers.http_client", reached)
@@ -111,7 +110,7 @@ def with_other_questions(files: Members) -> None:
 
 
 def test_questions_are_compared_with_the_benchmarks_own_or_said_to_be_the_bundles_word(
-    whole: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+    whole: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = made(whole, with_other_questions)
     found = answered(path)
@@ -125,9 +124,7 @@ def test_questions_are_compared_with_the_benchmarks_own_or_said_to_be_the_bundle
     "change",
     [{"simulated": False}, {"backbones": {}}, {"benchmark_title": "HumanEval (all 164)"}],
 )
-def test_what_a_run_says_of_itself_is_recomputed_whatever_its_code(
-    change: dict[str, Any], whole: Path, folder: Path
-) -> None:
+def test_what_a_run_says_of_itself_is_recomputed_whatever_its_code(change: dict[str, Any], whole: Path) -> None:
     found = answered(made(whole, saying(**change, code="0" * 64)))
     assert f"run.json has {next(iter(change))} " in found.differences[SINGLE]
     assert found.remarks["code"] == "1 of 1 cells were recorded by other code"
@@ -138,7 +135,7 @@ def parquet(table: pa.Table) -> bytes:
     return file.getvalue()
 
 
-def test_a_column_a_row_or_a_table_that_is_missing_or_added_is_a_difference(whole: Path, folder: Path) -> None:
+def test_a_column_a_row_or_a_table_that_is_missing_or_added_is_a_difference(whole: Path) -> None:
     def rewriting(change: Callable[[pa.Table], pa.Table]) -> Change:
         return lambda files: files.update({ITEMS: parquet(change(pq.read_table(io.BytesIO(files[ITEMS]))))})
 
@@ -161,7 +158,7 @@ def no_tables(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("no_tables")
-def test_control_characters_of_a_file_are_escaped_and_cells_are_counted(whole: Path, folder: Path) -> None:
+def test_control_characters_of_a_file_are_escaped_and_cells_are_counted(whole: Path) -> None:
     path = made(whole, lambda files: None, description="42 finished cells\x1b[2K\rWhole: yes\nAgain: 42 of 42")
     shown = gmr("replay", str(path)).output
     assert re.search("preset smoke, [0-3] cells", shown)
@@ -169,7 +166,7 @@ def test_control_characters_of_a_file_are_escaped_and_cells_are_counted(whole: P
     assert str(UserError("no pool.a\x1b[2K\nWhole: yes", "mend\rit")) == "no pool.a\\x1b[2K\\nWhole: yes; mend\\rit"
 
 
-def test_what_a_bundle_takes_is_counted(whole: Path, folder: Path) -> None:
+def test_what_a_bundle_takes_is_counted(whole: Path) -> None:
     many = pa.table({"text": pa.nulls(10_000_000, pa.int64())})
     packed = pa.table({"text": pa.array(["long"]).dictionary_encode()})
     for name, content, message in (
@@ -183,7 +180,7 @@ def test_what_a_bundle_takes_is_counted(whole: Path, folder: Path) -> None:
 
 
 def test_a_false_size_is_not_believed_and_an_encrypted_member_is_one_line(
-    whole: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+    whole: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = made(whole, lambda files: files.update({f"{QUESTIONS}.zeros": bytes(63 << 20)}))
     path.write_bytes(path.read_bytes().replace(struct.pack("<I", 63 << 20), struct.pack("<I", 9)))
@@ -211,14 +208,14 @@ def test_a_false_size_is_not_believed_and_an_encrypted_member_is_one_line(
     ],
 )
 @pytest.mark.usefixtures("no_tables")
-def test_a_malformed_bundle_is_one_line(change: Change, whole: Path, folder: Path) -> None:
+def test_a_malformed_bundle_is_one_line(change: Change, whole: Path) -> None:
     said = ("was not reproduced", "not checked", "not replayed")
     with suppress(UserError):
         shown = gmr("replay", str(made(whole, change)))
         assert shown.exit_code == 1 or any(words in shown.output for words in said)
 
 
-def test_methods_of_a_bundle_run_only_if_their_file_is_named(whole: Path, folder: Path) -> None:
+def test_methods_of_a_bundle_run_only_if_their_file_is_named(whole: Path) -> None:
     own = {
         "mine/methods.yaml": b"mine_too: {extends: single, title: Mine, module: mine_too}",
         "mine/mine_too.py": b"from pathlib import Path\nPath('/tmp/imported').touch()\nfrom baselines.single import *",
