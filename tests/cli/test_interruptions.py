@@ -32,7 +32,7 @@ from tests.harness.llm.logged import calls_of
 from tests.planning import checkout, snakemake_of, stand_in
 
 COT, CHAIN = (Cell(method, "gsm_hard", "qwen-2.5-14B", 0) for method in ("cot", "macnet_chain"))
-GMR = Cell("gmr", "gsm_hard", "pool", 0)
+KEPT = f"stopped by {{}}; 5 finished calls of {COT} are kept, and the same command resumes with them"
 Undisturbed = Callable[[Cell], dict[str, bytes]]
 SETTINGS = ("benchmarks=[gsm_hard]", "limit={train: 1, test: 40, epochs: 2}")
 # ``gmr`` with backbones that answer so many calls; later calls hang for ever, of which the first writes a file.
@@ -139,34 +139,26 @@ def wait_until(process: subprocess.Popen[str], reached: Callable[[], bool]) -> N
         time.sleep(0.002)
 
 
-@pytest.mark.parametrize(
-    ("cell", "answered", "number"),
-    [
-        (COT, 5, signal.SIGKILL),
-        (COT, 5, signal.SIGINT),
-        pytest.param(GMR, 12, signal.SIGTERM, marks=pytest.mark.nightly),
-    ],
-)
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
 def test_a_cell_killed_or_stopped_while_its_server_hangs_asks_nothing_twice_and_ends_in_the_same_bytes(
-    place: Path, undisturbed: Undisturbed, cell: Cell, answered: int, number: signal.Signals
+    place: Path, undisturbed: Undisturbed, number: signal.Signals
 ) -> None:
-    process = start(place, sys.executable, "-c", HANGING.format(answered), *words(cell))
-    wait_until(process, lambda: (place / "hangs").exists() and logged(place, cell) == answered)
+    process = start(place, sys.executable, "-c", HANGING.format(5), *words(COT))
+    wait_until(process, lambda: (place / "hangs").exists() and logged(place) == 5)
     os.killpg(process.pid, number)
     output = process.communicate(timeout=60)[1]
     if number == signal.SIGKILL:
         assert process.returncode == -number
     else:
         assert process.returncode == 128 + number
-        kept = f"{answered} finished calls of {cell} are kept, and the same command resumes with them"
-        assert output.splitlines()[-1] == f"stopped by {number.name}; {kept}"
-    assert not (place / layout.cell("smoke", cell) / "run.json").exists()
-    run(place, *words(cell))
-    assert results(place, cell) == undisturbed(cell)
-    assert timing(place, cell)["calls"]["asked"] == logged(place, cell) - answered
-    run(place, *words(cell))
-    assert results(place, cell) == undisturbed(cell)
-    assert timing(place, cell)["calls"]["asked"] == 0
+        assert output.splitlines()[-1] == KEPT.format(number.name)
+    assert not (place / layout.cell("smoke", COT) / "run.json").exists()
+    run(place, *words(COT))
+    assert results(place) == undisturbed(COT)
+    assert timing(place)["calls"]["asked"] == logged(place) - 5
+    run(place, *words(COT))
+    assert results(place) == undisturbed(COT)
+    assert timing(place)["calls"]["asked"] == 0
 
 
 def test_a_cell_dies_with_the_snakemake_that_started_it(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -261,7 +253,7 @@ def test_snakemake_told_to_stop_once_or_twice_says_what_is_kept_and_nothing_that
         "tables of preset smoke do not show its benchmarks humaneval, but gsm_hard",
     }
     assert sorted({*lines[begun + 1 :]} - others) == [
-        f"stopped by {number.name}; 5 finished calls of {COT} are kept, and the same command resumes with them",
+        KEPT.format(number.name),
         "stopped; what is finished is kept, and the same command resumes",
     ]
 

@@ -35,7 +35,25 @@ from harness.runner.plan import plan
 from harness.runner.preset import resolve
 from tests.command import gmr_process
 
-FAKE = Path(__file__).with_name("fake_vllm.py")
+# A server in the place of vLLM's or llama.cpp's: it becomes ready, or exits with a given message.
+FAKE = """
+import os, sys, time
+from http.server import BaseHTTPRequestHandler, HTTPServer
+class Answer(BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200)
+        self.end_headers()
+_, first, model, *words = sys.argv
+assert first in ("serve", "--model")
+if says := os.environ.get("FAKE_SAYS"):
+    sys.exit(says)
+with open(os.environ["FAKE_EVENTS"], "a") as events:
+    print(model, "begins", os.getpid(), file=events, flush=True)
+    time.sleep(0.2)
+    server = HTTPServer(("127.0.0.1", int(words[words.index("--port") + 1])), Answer)
+    print(model, "is ready", file=events)
+server.serve_forever()
+"""
 # Script, preset, weights, and the most of a GPU's memory that all servers on it may take.
 SCRIPTS = [
     ("one-gpu", "paper_4bit", "awq", 0.941),
@@ -65,7 +83,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """Work in a folder with a program in the place of the servers'; end whatever it started."""
     monkeypatch.chdir(tmp_path)
     program = tmp_path / "vllm"
-    program.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} {shlex.quote(str(FAKE))} "$@"\n')
+    program.write_text(f"#!{sys.executable}{FAKE}")
     program.chmod(0o755)
     monkeypatch.setenv("GMR_VLLM", str(program))
     monkeypatch.setenv("GMR_LLAMA_CPP", str(program))
