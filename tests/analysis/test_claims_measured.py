@@ -133,41 +133,34 @@ def test_hard_questions_are_those_that_half_of_the_single_calls_get_wrong(rng: n
     assert found(lacking, "depth_hard")["missing"] == missing
 
 
-def test_prompts_and_backbones_of_steps(make: Any, rng: np.random.Generator) -> None:
+def test_prompts_and_backbones_of_steps(make: Any) -> None:
     """The final call is no step, and a call without a reply has no prompt that anybody read."""
-    rows = [
-        {"item_id": f"item-{item:04d}", "step": step, "backbone": backbone, "is_step": step < 4, "error": error}
-        for item in (0, 1, 1, 3)
-        for step in (1, 2, 3, 4)
-        for backbone in (LARGE, "qwen-2.5-14B", "qwen-2.5-14B")
-        for error in (None, "gone")
+    asked = [(0, 1, LARGE, 5, None), (0, 2, LARGE, 30, None), (0, 2, "qwen-2.5-14B", 40, None)]
+    asked += [(1, 2, "qwen-2.5-14B", 50, None), (1, 2, LARGE, 999, "gone"), (1, 3, LARGE, 700, None)]
+    calls = [
+        {"item_id": f"item-000{item}", "step": step, "is_step": step < 3, "backbone": backbone}
+        | {"prompt_tokens": tokens, "error": error}
+        for item, step, backbone, tokens, error in asked
     ]
-    calls = [{**row, "prompt_tokens": int(rng.integers(1, 999))} for row in rows if rng.random() < 0.7]
     folder = make(benchmark="mbpp", calls=calls, backbones=pool_of({LARGE: 32, "qwen-2.5-14B": 14}))
-    kept = [call for call in calls if call["is_step"] and call["error"] is None]
-    later = [call["prompt_tokens"] for call in kept if call["step"] > 1]
-    assert of_cells("later_prompt", folder)["measured"] == pytest.approx(np.mean(later))
-    share = np.mean([call["backbone"] == LARGE for call in kept])
-    assert of_cells(f"calls_{LARGE}", folder)["measured"] == pytest.approx(100 * share)
+    for measure, value in {"later_prompt": (30 + 40 + 50) / 3, f"calls_{LARGE}": 100 * 2 / 4}.items():
+        assert of_cells(measure, folder)["measured"] == pytest.approx(value)
 
 
-def test_redundancy_of_what_is_stored_and_what_is_refused(make: Any, rng: np.random.Generator) -> None:
+def test_redundancy_of_what_is_stored_and_what_is_refused(make: Any) -> None:
     """Of a first contribution there is none."""
-    drawn, by_choice = [], {"yes": [], "no": []}
-    for item, step in ((item, step) for item in range(4) for step in range(1, 6)):
-        choice = "yes" if rng.random() < 0.5 else "no"
+    drawn = [decision("write", "yes", item=item) for item in range(4)]
+    later = [(0, 2, "yes", "0.1"), (1, 2, "yes", "0.3"), (1, 3, "no", "0.6"), (2, 2, "no", "0.8"), (3, 2, "no", "0.5")]
+    for item, step, choice, nearest in later:
         drawn.append(decision("write", choice, item=item, step=step))
-        if step > 1:
-            nearest = f"{rng.random():.4f}"
-            drawn.append(decision("redundancy", nearest, 1.0, item=item, step=step, options=1))
-            by_choice[choice].append(float(nearest))
-    folder = make(benchmark="mbpp", decisions=drawn)
-    for name, choice in (("stored", "yes"), ("refused", "no")):
+        drawn.append(decision("redundancy", nearest, 1.0, item=item, step=step, options=1))
+    folder, stored, refused = make(benchmark="mbpp", decisions=drawn), (0.1 + 0.3) / 2, (0.6 + 0.8 + 0.5) / 3
+    for name, value in {"stored": stored, "refused": refused}.items():
         record = of_cells(f"redundancy_{name}", folder)
-        assert record["measured"] == pytest.approx(np.mean(by_choice[choice]))
-        assert record["low"] < record["measured"] < record["high"]
+        assert record["measured"] == pytest.approx(value)
+        assert record["low"] < value < record["high"]
     record = of_cells("redundancy_refused", folder, than="gmr", than_measure="redundancy_stored")
-    assert record["measured"] == pytest.approx(np.mean(by_choice["no"]) - np.mean(by_choice["yes"]))
+    assert record["measured"] == pytest.approx(refused - stored)
 
 
 def test_training_logs(write_cell: Any, make: Any) -> None:

@@ -180,11 +180,10 @@ def test_published_differences_are_those_the_paper_speaks_of(
 def test_measured_differences_are_paired(write_cell: WriteCell) -> None:
     """Of 40 questions 7 that only the full system has right, 2 only the other: McNemar by hand, both tails."""
     full, ablated = [True] * 27 + [False] * 13, [True] * 20 + [False] * 7 + [True] * 2 + [False] * 11
-    cells = [
+    table = ablation(
         write_cell("gmr", "pool", correct=full, cost=1e-4),
         write_cell("gmr_no_halting", "pool", correct=ablated, cost=[2e-4] * 20 + [4e-4] * 20),
-    ]
-    table = ablation(*cells)
+    )
     p = 2 * sum(math.comb(9, k) for k in range(3)) / 2**9
     assert [entry.text for entry in table.entries(GAIN, "Meas.")] == ["", "−12.50"]
     assert [entry.text for entry in table.entries(FACTOR, "Meas.")] == ["", "×3.00"]

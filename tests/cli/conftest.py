@@ -9,15 +9,13 @@ import pytest
 from cli.bundle import pack
 from tests.finished import BENCHMARK
 
-METHODS = ("single", "gmr", "masrouter", "puppeteer")
-
 
 @pytest.fixture(scope="session")
 def few(finished: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a copy of the finished run with the cells of four methods; read it, do not write."""
     folder = shutil.copytree(finished, tmp_path_factory.mktemp("few"), dirs_exist_ok=True)
     for method in (folder / "results/smoke/cells").iterdir():
-        if method.name not in METHODS:
+        if method.name not in ("single", "gmr", "masrouter", "puppeteer"):
             shutil.rmtree(method)
     return folder
 

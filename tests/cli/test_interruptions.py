@@ -35,14 +35,14 @@ COT, CHAIN = (Cell(method, "gsm_hard", "qwen-2.5-14B", 0) for method in ("cot", 
 KEPT = f"stopped by {{}}; 5 finished calls of {COT} are kept, and the same command resumes with them"
 Undisturbed = Callable[[Cell], dict[str, bytes]]
 SETTINGS = ("benchmarks=[gsm_hard]", "limit={train: 1, test: 40, epochs: 2}")
-# ``gmr`` with backbones that answer so many calls; later calls hang for ever, of which the first writes a file.
+# ``gmr`` with backbones that answer five calls; later calls hang for ever, of which the first writes a file.
 HANGING = """
 import asyncio, itertools, pathlib
 from cli.main import main
 from harness.llm.client import ChatClient
 answering, asked = ChatClient._ask, itertools.count()
 async def ask(*request):
-    if next(asked) >= {}:
+    if next(asked) >= 5:
         pathlib.Path("hangs").touch()
         await asyncio.Event().wait()
     return await answering(*request)
@@ -143,7 +143,7 @@ def wait_until(process: subprocess.Popen[str], reached: Callable[[], bool]) -> N
 def test_a_cell_killed_or_stopped_while_its_server_hangs_asks_nothing_twice_and_ends_in_the_same_bytes(
     place: Path, undisturbed: Undisturbed, number: signal.Signals
 ) -> None:
-    process = start(place, sys.executable, "-c", HANGING.format(5), *words(COT))
+    process = start(place, sys.executable, "-c", HANGING, *words(COT))
     wait_until(process, lambda: (place / "hangs").exists() and logged(place) == 5)
     os.killpg(process.pid, number)
     output = process.communicate(timeout=60)[1]
@@ -236,7 +236,7 @@ def test_snakemake_told_to_stop_once_or_twice_says_what_is_kept_and_nothing_that
     number: signal.Signals, prepared: Path, tmp_path: Path
 ) -> None:
     shutil.copytree(prepared / "results", checkout(tmp_path) / "results")
-    stand_in(tmp_path, f"#!{sys.executable}\n{HANGING.format(5)}")
+    stand_in(tmp_path, f"#!{sys.executable}\n{HANGING}")
     target = str(layout.cell("smoke", COT) / "run.json")
     process = start(tmp_path, *snakemake_of(tmp_path), "--cores", "1", target, "--config", "preset=smoke", *SETTINGS)
     wait_until(process, lambda: (tmp_path / "hangs").exists() and logged(tmp_path) == 5)

@@ -28,7 +28,6 @@ from harness.runner.plan import plan, questions
 from harness.runner.run import Run
 from harness.scripted import vector
 from tests.cli.bundles import Members, made
-from tests.cli.conftest import METHODS
 from tests.command import gmr, program
 from tests.fake_encoder import FakeEncoder
 from tests.finished import BENCHMARK
@@ -52,10 +51,8 @@ def place(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def run(few: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Work in a copy of the finished run, with the cells of two methods alone."""
     monkeypatch.setattr(registry, "of_run", lambda preset: [*map(registry.artefact, AGAIN)])
-    shutil.copytree(few, folder, dirs_exist_ok=True)
-    for method in METHODS[2:]:
-        shutil.rmtree(folder / "results/smoke/cells" / method)
-    return folder
+    others = shutil.ignore_patterns("masrouter", "puppeteer")
+    return shutil.copytree(few, folder, dirs_exist_ok=True, ignore=others)
 
 
 def test_cells_and_reports_come_out_again(bare: Path, few: Path, place: Path) -> None:

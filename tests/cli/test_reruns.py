@@ -22,14 +22,12 @@ CONFIG = ["--config", "methods=[single, gmr]", "backbones=[qwen-2.5-14B]"]
 COMMAND = """#!{python}
 import os, signal, sys
 from pathlib import Path
-from typing import Any
 import orjson
 from harness.files import read_yaml, write_atomically
 from harness.runner import layout
 from harness.runner.layout import Cell
 from harness.runner.preset import resolve
 
-DATA = {"checksum": "1", "split_checksum": "2"}
 _, log, command, *words = sys.argv[1:]
 shown = words.pop(0) if command in ("report", "check") else ""
 given = dict(zip(words[::2], words[1::2]))
@@ -44,7 +42,7 @@ if command == "data":
     benchmark = given["--benchmark"]
     run.identity_of_data(benchmark).write()
     make(layout.items(name, benchmark))
-    write_atomically(layout.manifest(name, benchmark), orjson.dumps(DATA))
+    write_atomically(layout.manifest(name, benchmark), orjson.dumps({"checksum": "1", "split_checksum": "2"}))
 elif command == "check":
     make(layout.served(name))
 elif command == "report":

@@ -67,6 +67,10 @@ def _first_number(statement: reading.Statement) -> str | None:
     return numbers[0] if numbers else None
 
 
+def _closed_blocks(text: str) -> list[Any]:
+    return [block for block in _blocks(text) if block.closed]
+
+
 class _NoDedent:
     dedent = staticmethod(str)
 
@@ -103,14 +107,7 @@ RULES = [
     Rule('MMLU-Pro: "is (D)"', LETTER, mmlu_pro, "_IS"),
     Rule("MMLU-Pro: the only option that a line begins with", LETTER, mmlu_pro, "_OPTION"),
     Rule("programs: fenced blocks", CODE, programs, "fenced_blocks", lambda text: []),
-    Rule(
-        "programs: ... that never end",
-        CODE,
-        programs,
-        "fenced_blocks",
-        lambda text: [block for block in _blocks(text) if block.closed],
-        UNCLOSED,
-    ),
+    Rule("programs: ... that never end", CODE, programs, "fenced_blocks", _closed_blocks, UNCLOSED),
     Rule("programs: fences without a language", CODE, programs, "PYTHON_FENCES", {"py", "python", "python3"}, TOOLS),
     Rule("programs: indented blocks", CODE, programs, "textwrap", _NoDedent, ANSWER),
     Rule("programs: complete statements of what does not parse", CODE, programs, "salvage", lambda text: ""),
