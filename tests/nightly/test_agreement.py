@@ -7,26 +7,32 @@ agreement, and write disagreements to reports/grading/FILE.csv. Whether upstream
 recorded output, never from our verdict (docs/grading.md).
 """
 
+import ast
+import builtins
+import functools
+import gzip
+import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
 
-from harness import files
 from harness.benchmarks.base import Tools
 from harness.benchmarks.catalogue import benchmark
-from harness.benchmarks.items import Status, Verdict
+from harness.benchmarks.items import CodeTask, Item, Status, Verdict
 from harness.benchmarks.math_verifier import MathVerifier
+from harness.benchmarks.prepare import load_items
+from harness.benchmarks.programs import task_of
 from harness.concurrency import gather
-from harness.files import write_atomically
+from harness.files import read_yaml, write_atomically
 from harness.runner import layout
 from harness.sandbox import Sandbox
 from harness.sandbox.jail.confinement import FULL
 from tests.harness.benchmarks.conftest import mirror
-from tests.nightly.replies import Reply, outputs
 
 __all__ = ["mirror"]
 
@@ -40,13 +46,15 @@ FEW = 200
 # The rules of ours whose verdicts are compared.
 LETTER, NUMBER, STRING, SYMBOLIC, TESTS = "letter", "number", "string rule", "Math-Verify", "tests"
 # The rules that are compared on a file of outputs.
-FILES = {
-    "mmlu_pro": (LETTER,),
-    "math": (STRING, SYMBOLIC),
-    "gsm8k": (NUMBER,),
-    "humaneval": (TESTS,),
-    "mbpp": (TESTS,),
-}
+FILES = {"mmlu_pro": (LETTER,), "math": (STRING, SYMBOLIC), "gsm8k": (NUMBER,)}
+FILES |= dict.fromkeys(("humaneval", "mbpp"), (TESTS,))
+BENCHMARKS = {"gsm8k": "gsm_hard", "mmlu_stem": "mmlu_pro"}  # others have the name of the benchmark that grades them
+# Those who published programs ran them behind imports like these; our own questions ask the program for its imports.
+COMMON_IMPORTS = """\
+import collections, copy, datetime, functools, hashlib, heapq, itertools, math, operator, random, re, string, sys
+from collections import *
+from typing import *
+"""
 # Several options named as the answer; a capital A or I before a word in small letters is none.
 _LETTER = r"(?:\([A-J](?![\w'])|(?:[B-HJ](?![\w'])|[AI](?![\w'])(?!\s+[a-z])))"
 _SEVERAL = re.compile(rf"answer is \(?[A-J]\)?\s*(?:,|/|&|\band\b|\bor\b)\s*{_LETTER}")
@@ -54,6 +62,71 @@ _BY_VALUE, _BREAKS_OFF = "compares values, not spellings", "runs a text that bre
 # Where upstream does otherwise, we are right, but for these.
 _NOT_OURS = {_BY_VALUE: UPSTREAM, _BREAKS_OFF: AMBIGUOUS}
 _LONGEST_EXTRACT = 160
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """A reply, its question with upstream's reference answer and tests, and upstream's extraction and verdict."""
+
+    file: str
+    key: str
+    item: Item
+    text: str
+    cut_off: bool = False
+    upstream: str = ""
+    upstream_pred: str = ""
+    upstream_correct: bool | None = None
+    meta: Mapping[str, Any] = field(default_factory=dict)
+
+
+def outputs(folder: Path, file: str) -> Iterator[Reply]:
+    for line in _json_lines(folder / "outputs" / f"{file}.jsonl.gz"):
+        upstream, meta, text = line["upstream"].partition(":")[0], line["meta"], line["response"]
+        meta = ast.literal_eval(meta) if isinstance(meta, str) else meta
+        # This publisher stored the backslashes of its chain-of-thought texts doubled.
+        if upstream == "microsoft/rho" and meta.get("strategy") == "cot":
+            text = text.replace("\\\\", "\\")
+        item = _question(line, meta, folder)
+        if meta.get("kind") == "completion":
+            text = f"{item.question}{text}"
+        key = "/".join(filter(None, (item.id, line["model"], str(meta.get("strategy") or ""))))
+        predicted = str(line["upstream_pred"] or "")
+        yield Reply(file, key, item, text, False, upstream, predicted, line["upstream_correct"], meta)
+
+
+def _question(line: Mapping[str, Any], meta: Mapping[str, Any], folder: Path) -> Item:
+    key, id_, gold = line["benchmark"], str(line["item_id"]), line["gold"] or ""
+    if key == "humaneval":
+        (problem,) = [one for one in _json_lines(folder / "humaneval" / "HumanEval.jsonl.gz") if one["task_id"] == id_]
+        (item,) = benchmark(key).normalise([problem])
+        task = task_of(item)
+        return replace(item, code=replace(task, setup=f"{COMMON_IMPORTS}\n{task.setup}"))
+    if key == "mbpp":
+        return Item(id_, key, "", "", code=CodeTask(function_under_test(gold), COMMON_IMPORTS, gold, ()))
+    if key == "gsm8k":
+        gold = repr(float(str(gold).replace(",", "")))
+    options = tuple(meta.get("options") or (_options().get(id_, ()) if key == "mmlu_pro" else ()))
+    return Item(id_, BENCHMARKS.get(key, key), meta.get("question") or "", gold, options=options)
+
+
+@functools.cache
+def _options() -> dict[str, tuple[str, ...]]:
+    return {item.id: item.options for item in load_items("mmlu_pro", "real").items}
+
+
+@functools.cache
+def _json_lines(path: Path) -> list[dict[str, Any]]:
+    with gzip.open(path, "rt", encoding="utf-8") as lines:
+        return [json.loads(line) for line in lines]
+
+
+def function_under_test(tests: str) -> str:
+    """Return the function that the tests of an output call: in an assert, else the argument of ``check``."""
+    asserts = "\n".join(re.findall(r"^\s*assert\b.*", tests, re.MULTILINE))
+    names = re.findall(r"(?<![\w.])(\w+)\(", asserts) + re.findall(r"^\s*check\((\w+)\)", tests, re.MULTILINE)
+    # A built-in is around the call of another function, or the name of this one.
+    names = [name for name in names if name != "candidate"]
+    return next((name for name in names if not hasattr(builtins, name)), names[0] if names else "")
 
 
 def another_rule(output: Reply, rule: str) -> str | None:
@@ -104,7 +177,7 @@ def _off_by_a_hundred(predicted: str, gold: str) -> bool:
 
 
 # By file, our rule and output: who is right, and why, as read by a person.
-_REVIEWED: Any = files.read_yaml(Path(__file__).with_name("agreement_reviewed.yaml"))
+_REVIEWED: Any = read_yaml(Path(__file__).with_name("agreement_reviewed.yaml"))
 
 
 def _row(output: Reply, rule: str, verdict: Verdict) -> dict[str, Any]:

@@ -8,29 +8,36 @@ table is written to docs/grading.md. Programs are executed only where the extrac
 GMR_DATA_DIR is described in docs/grading.md.
 """
 
+import io
+import json
 import re
+import zipfile
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import pandas as pd
 import pytest
 
 from harness.benchmarks import gsm_hard, math, mmlu_pro, programs, reading
 from harness.benchmarks.base import Tools
 from harness.benchmarks.catalogue import benchmark
 from harness.benchmarks.math_verifier import MathVerifier
+from harness.benchmarks.prepare import load_items
 from harness.concurrency import gather
 from harness.files import ROOT, read_yaml
 from harness.sandbox import Sandbox
 from tests.harness.benchmarks.conftest import mirror
-from tests.nightly.replies import FILES, RECENT, Reply, annotated, outputs, recorded
+from tests.nightly.test_agreement import Reply, outputs
 
 __all__ = ["mirror"]
 
 pytestmark = [pytest.mark.nightly, pytest.mark.realdata]
 
 PAGE = ROOT / "docs" / "grading.md"
+FILES = ("mmlu_pro", "mmlu_stem", "math", "gsm8k", "humaneval", "mbpp")
+RECENT = ("recent-mmlu_pro", "recent-math", "recent-gsm8k", "recent-gsm8k_freeform", "recent-code")
 FEW = 3  # replies that a rule needs, or one per mille of a benchmark's
 MATH, GSM, LETTER, CODE = ("math",), ("gsm_hard",), ("mmlu_pro",), ("mbpp", "humaneval")
 TEXTS = (*MATH, *GSM, *LETTER)
@@ -114,6 +121,34 @@ RULES = [
     Rule("programs: ... amid prose", CODE, programs, "_MAX_STRETCHES", 1, PROSE),
     Rule("programs: example calls may fail", CODE, programs, "without_example_calls", str, is_executed=True),
 ]
+
+
+def recorded() -> Iterator[Reply]:
+    """Yield the final replies of the bundles in evidence/."""
+    questions = {
+        (key, item.id): item
+        for key in ("math", "gsm_hard", "mmlu_pro", "mbpp", "humaneval")
+        for item in load_items(key, "real").items
+    }
+    for path in sorted((ROOT / "evidence").glob("*/*.zip")):
+        with zipfile.ZipFile(path) as bundle:
+            for name in sorted(bundle.namelist()):
+                if not name.endswith(("items.parquet", "nodes.parquet")):
+                    continue
+                key = name.split("/")[4 if name.endswith("items.parquet") else 3]
+                for row in pd.read_parquet(io.BytesIO(bundle.read(name))).to_dict("records"):
+                    cut_off = row.get("cut_off", row.get("aggregate_finish_reason") == "length")
+                    place = f"{row['item_id']}/{name}/{row.get('role')}/{row.get('backbone')}/{row.get('stored')}"
+                    yield Reply(path.stem, place, questions[key, row["item_id"]], row["text"] or "", bool(cut_off))
+
+
+def annotated() -> Iterator[Reply]:
+    """Yield the replies of SmolLM2 that the tests of extraction read; ``upstream`` is a reader."""
+    rows = (ROOT / "tests" / "harness" / "benchmarks" / "real_replies.jsonl").read_text().splitlines()
+    for row in map(json.loads, rows):
+        (item,) = [item for item in load_items(row["benchmark"], "embedded").items if item.id == row["id"]]
+        key = f"{row['id']}/{row['purpose']}"
+        yield Reply("SmolLM2", key, item, row["reply"], row["cut_off"], "a reader", str(row["answer"]), row["right"])
 
 
 def _read(reply: Reply) -> str | None:
