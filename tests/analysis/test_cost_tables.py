@@ -61,9 +61,8 @@ def test_calls_tokens_and_cost_are_those_of_one_question(write_cell: WriteCell) 
 
 def test_what_a_server_had_in_its_cache_may_have_its_own_price(write_cell: WriteCell) -> None:
     """Of four questions at 0.25 each, two had 1e4 tokens in the cache, which cost 2 instead of 10 a million."""
-    calls = [
-        {"item_id": f"item-000{n}", "key": str(n), "cached_tokens": [10_000, 10_000, 0, None][n]} for n in range(4)
-    ]
+    cached = enumerate((10_000, 10_000, 0, None))
+    calls = [{"item_id": f"item-000{n}", "key": str(n), "cached_tokens": tokens} for n, tokens in cached]
     backbones = {"qwen-2.5-14B": {"model": "q", "parameters_b": 14, "prices": [10, 20], "price_cached": 2}}
     [row] = (table := costs(write_cell(calls=calls, backbones=backbones))).rows
     with_cache = [

@@ -28,8 +28,6 @@ from harness.runner.results import SIMULATED_WARNING
 from tests.analysis.by_hand import mcnemar
 from tests.finished import BENCHMARK, REPORTS, preset
 
-SINGLE_ROW = ("single", "qwen-2.5-14B", BENCHMARK)
-
 if TYPE_CHECKING:
     from playwright.sync_api import Page
 
@@ -104,7 +102,8 @@ def test_every_question_has_a_mark_by_row_and_opens_to_gold_answers_and_two_repl
     assert sum(map(len, grid.groups.values())) == grid.n == 3
     for right, questions in grid.groups.items():
         assert all(html.count('<i class="right">') == right for html in questions)
-    gmr, single = (results.cells_by_row[row][0].items for row in (("gmr", "pool", BENCHMARK), SINGLE_ROW))
+    rows = (("gmr", "pool", BENCHMARK), ("single", "qwen-2.5-14B", BENCHMARK))
+    gmr, single = (results.cells_by_row[row][0].items for row in rows)
     assert all(escape(text) in whole for items in (gmr, single) for text in items["text"])
     alone = [{*of.values()} for of in grid.alone.values()]
     rights = [{*items.loc[items["correct"], "item_id"]} for items in (gmr, single)]
