@@ -58,7 +58,7 @@ def test_a_cell_keeps_its_title_and_its_cost_whatever_becomes_of_its_method(writ
         (lambda folder: (folder / "run.json").unlink(), "run.json: No such file or directory; run the cell again"),
         (lambda folder: (folder / "run.json").write_text("{"), "run.json: not JSON"),
         (lambda folder: change_run(folder, schema=2), "run the cell again: schema: Input should be 1, not 2"),
-        (lambda folder: (folder / "items.parquet").write_bytes(b""), "items.parquet is damaged: its SHA-256 is not the one"),
+        (lambda folder: (folder / "items.parquet").write_bytes(b""), "is damaged: its SHA-256 is not the one"),
     ],
 )
 def test_a_damaged_cell_is_refused(write_cell, damage, named):

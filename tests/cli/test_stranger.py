@@ -28,6 +28,7 @@ from harness.llm.recordings import opened
 from harness.runner import layout
 from harness.runner.layout import Cell
 from harness.runner.preset import resolve
+from harness.runner.results import ITEMS as ITEM_COLUMNS
 from harness.sandbox import Outcome, Program, Sandbox
 from tests.cli.bundles import Change, Members, made
 from tests.command import gmr
@@ -138,8 +139,10 @@ def test_a_column_a_row_or_a_table_that_is_missing_or_added_is_a_difference(whol
     def rewriting(change: Callable[[pa.Table], pa.Table]) -> Change:
         return lambda files: files.update({ITEMS: parquet(change(pq.read_table(io.BytesIO(files[ITEMS]))))})
 
+    number = ITEM_COLUMNS.get_field_index("calls")
     for change, said in (
         (rewriting(lambda table: table.drop_columns("split")), "items.parquet has the columns "),
+        (rewriting(lambda table: table.set_column(number, "calls", table["calls"].cast("int32"))), "calls int32"),
         (rewriting(lambda table: table[:2]), "items.parquet differs in 1 rows, the first of "),
         (rewriting(lambda table: pa.concat_tables([table, table[:1]])), "is 'no row'"),
         (lambda files: files.pop(ITEMS), "items.parquet was not recorded"),
