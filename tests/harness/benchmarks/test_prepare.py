@@ -121,6 +121,7 @@ TABLE = b'id,question,answer\n"a","Red or blue?",red\n'
         ("q.jsonl", b"{}\n\xff", "can't decode byte 0xff in position 3: .*; correct it and save it as UTF-8"),
         ("q.jsonl", [ONE, {"id": 1}], "file q.jsonl, line 2: a record lacks the field 'question'"),
         ("q.jsonl", [ONE, TWO, ONE], "line 3: the id 'a' is that of line 1, too"),
+        ("q.jsonl", [ONE, {**TWO, "id": None}], "line 2: the id 'None' or"),
         ("q.jsonl", [{**ONE, "options": ["red"]}], "`question` does not show the option 'red'"),
         ("q.jsonl", [ONE, {**TWO, "answer": "blue "}], "line 2: the gold answer 'blue ' .*'blue' was found"),
     ],
