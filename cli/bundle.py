@@ -26,7 +26,7 @@ from harness.fingerprint import sources
 from harness.llm import call_log
 from harness.llm.archive import METADATA, Crate, checksum, is_member
 from harness.llm.backbones import ABOUT
-from harness.llm.embeddings import merge_vectors
+from harness.llm.encoder import merge_vectors
 from harness.llm.recordings import SETTINGS, Recording, Recordings
 from harness.runner import layout
 from harness.runner.config import LICENCES, withheld_benchmarks

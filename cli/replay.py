@@ -31,7 +31,7 @@ from harness.database import machine_folder
 from harness.errors import UserError
 from harness.files import temporary_prefix
 from harness.llm.archive import data_of, odd_counts
-from harness.llm.embeddings import VectorCheck
+from harness.llm.encoder import VectorCheck
 from harness.llm.recordings import Recording, Recordings, opened
 from harness.runner import cell as cells
 from harness.runner import config, layout

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from harness.llm.embeddings import Embeddings
+    from harness.llm.encoder import Embeddings
 
 MIN_ATTEMPTS = 20
 _SHOWN_ERRORS, _LONGEST_ERROR = 3, 120

@@ -1,14 +1,25 @@
-"""Frozen sentence encoder: maps the first ``max_tokens`` of a text (D-GEN-3) to a unit vector, deterministically."""
+"""The frozen sentence encoder, and embeddings: looked up in recordings, the cell's file and the cache, else computed.
+
+The encoder maps the first ``max_tokens`` of a text (D-GEN-3) to a unit vector, deterministically.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import functools
+import hashlib
 import importlib
+import logging
 import os
 import subprocess
 import sys
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractAsyncContextManager, closing
+from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
+from random import SystemRandom
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import numpy as np
@@ -16,13 +27,16 @@ from filelock import FileLock
 from numpy.typing import NDArray
 from pydantic import Field
 
-from harness.database import machine_folder
+from harness.concurrency import InFlight, processors
+from harness.database import Cache, connect, machine_folder
 from harness.errors import UserError
 from harness.files import ROOT, Declaration, Sha256, read, sha256, writing
 
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession
     from tokenizers import Tokenizer
+
+logger = logging.getLogger(__name__)
 
 # Dimension of a vector. The networks of the methods are built for it.
 EMBEDDING = 384
@@ -32,6 +46,12 @@ _WEIGHTS = "model.safetensors"
 _TOKENIZER = "tokenizer.json"
 # Without modules.json the library silently skips the normalisation.
 _FILES = (_WEIGHTS, "config.json", _TOKENIZER, "modules.json")
+
+# Size of a stored embedding: four bytes with the tokens of the text, then the vector.
+VECTOR_BYTES = 4 + 4 * EMBEDDING
+# Maximum distance of a recorded vector from the encoder's: a cosine of 0.9999995. Other processors change the sixth
+# digit. A cosine of 0.999 would leave room for a coordinate that tells the right model.
+_NEAR = 1e-3
 
 
 class Declared(Declaration):
@@ -97,13 +117,10 @@ class SentenceEncoder:
     def _graph(self, folder: Path) -> Path:
         """Return the ONNX graph of this machine, exported once even if several cells start together."""
         graph = machine_folder() / f"{self._graph_name}.onnx"
-        if graph.exists():
-            return graph
-        with writing(graph):
-            held = FileLock(graph.with_suffix(".lock")).acquire()
-        with held:
-            if not graph.exists():
-                self._export(folder, graph)
+        if not graph.exists():
+            with writing(graph), FileLock(graph.with_suffix(".lock")):
+                if not graph.exists():
+                    self._export(folder, graph)
         return graph
 
     def _export(self, folder: Path, graph: Path) -> None:
@@ -127,10 +144,9 @@ def _folder(entry: Declared) -> Path:
     except (ImportError, AttributeError) as error:
         what = f"{DECLARATION}: `source` {entry.source!r} is not an installed package with model files ({error})"
         raise UserError(f"{what}; install it, or name a folder, written with a slash") from error
-    for file in _FILES:
-        if not (folder / file).is_file():
-            cure = f"restore all files of {entry.name}, or correct `source` in {DECLARATION}"
-            raise UserError(f"{folder} has no {file}", cure)
+    if missing := [file for file in _FILES if not (folder / file).is_file()]:
+        cure = f"restore all files of {entry.name}, or correct `source` in {DECLARATION}"
+        raise UserError(f"{folder} has no {missing[0]}", cure)
     return folder
 
 
@@ -164,6 +180,114 @@ def _export_graph(model: str, graph: str) -> None:
             opset_version=_OPSET,
             dynamo=False,  # the dynamo exporter needs onnxscript
         )
+
+
+@dataclass
+class VectorCheck:
+    """How many recorded vectors in use are computed again, and what came out. Cells of a replay share one."""
+
+    most: float = 64  # sample of a cell; inf: all
+    used: int = 0
+    passed: set[bytes] = field(default_factory=set)  # keys
+    problem: str = ""  # why none could be computed
+
+    def __str__(self) -> str:
+        if self.problem:
+            return f"vectors not checked: {self.problem}"
+        return f"{len(self.passed)} of {self.used} recorded vectors are the encoder's"
+
+
+class Embeddings(AbstractAsyncContextManager["Embeddings"]):
+    """Embeddings of texts, from the first place that has them.
+
+    The cell's file is keyed by weights and text alone, so that a cell resumed or replayed on another CPU or with other
+    library versions gets the same vectors and makes the same calls.
+    """
+
+    def __init__(
+        self,
+        encoder: SentenceEncoder,
+        cache: Cache,
+        recorded: Cache,  # file of the cell
+        others: Callable[[bytes], bytes | None] = lambda key: None,  # look-up in recordings
+        check: VectorCheck | None = None,
+        keeps: bool = False,  # also writes vectors from recordings to the cell's file, which is then whole
+    ) -> None:
+        self.encoder, self.check, self._keeps = encoder, check or VectorCheck(), keeps
+        self._cache, self._recorded, self._others = cache, recorded, others
+        self._used: dict[bytes, tuple[str, bytes]] = {}  # texts and recorded vectors
+        self._threads = ThreadPoolExecutor(max_workers=processors(), thread_name_prefix="encode")
+        self._in_flight: InFlight[Encoded] = InFlight()
+
+    async def embed(self, text: str) -> Encoded:
+        """Embed a text. The vector is read-only. Concurrent callers share one computation."""
+        key = hashlib.sha256(f"{self.encoder.weights}\0{text}".encode()).digest()
+        if (stored := self._others(key)) is not None:
+            self._used[key] = text, stored
+            if self._keeps:
+                self._recorded.put("embeddings", key, stored)
+        elif (stored := self._recorded.get("embeddings", key)) is None:
+            run = asyncio.get_running_loop().run_in_executor
+            return await self._in_flight.run_once(key, lambda: run(self._threads, self._compute, key, text))
+        return _unpack(stored)
+
+    async def check_recorded(self) -> None:
+        """Compute a random sample of the recorded vectors again. Raises UserError if one is not the encoder's."""
+        unchecked = [key for key in self._used if key not in self.check.passed]
+        if not unchecked or self.check.problem:
+            return
+        self.check.used += len(unchecked)
+        # Nobody can foresee it.
+        sample = SystemRandom().sample(unchecked, int(min(self.check.most, len(unchecked))))
+        loop = asyncio.get_running_loop()
+        work = [loop.run_in_executor(self._threads, self.encoder.encode, self._used[key][0]) for key in sample]
+        try:
+            encoded = await asyncio.gather(*work)
+        except UserError as error:
+            self.check.problem = str(error)
+            logger.warning("%s", self.check)
+            return
+        for key, computed in zip(sample, encoded, strict=True):
+            text, recorded = self._used[key][0], _unpack(self._used[key][1])
+            distance = float(np.linalg.norm(recorded.vector - computed.vector))
+            if not distance <= _NEAR or recorded.tokens != computed.tokens:
+                start = " ".join(text.split())[:60]
+                raise UserError(
+                    f"the recorded vector of {start!r} is not the encoder's (distance {distance:.3g}), so it may tell "
+                    "more than the text",
+                    "use another recording, or delete the vectors.sqlite of a folder of your own, which are made again",
+                )
+            self.check.passed.add(key)
+        logger.info("%s", self.check)
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._in_flight.close()
+        self._threads.shutdown(cancel_futures=True)
+
+    def _compute(self, key: bytes, text: str) -> Encoded:
+        cached = hashlib.sha256(f"{self.encoder.identity}\0{text}".encode()).digest()
+        if (content := self._cache.get("embeddings", cached)) is None:
+            encoded = self.encoder.encode(text)
+            content = encoded.tokens.to_bytes(4, "little") + encoded.vector.astype("<f4").tobytes()
+            self._cache.put("embeddings", cached, content)
+        self._recorded.put("embeddings", key, content)
+        return _unpack(content)
+
+
+def _unpack(content: bytes) -> Encoded:
+    return Encoded(np.frombuffer(content[4:], dtype="<f4"), int.from_bytes(content[:4], "little"))
+
+
+def merge_vectors(recorded: Iterable[Path], to: Path) -> int:
+    """Merge the vector files of several cells into one, sorted by key, without duplicates. Return their number."""
+    with closing(connect(to, writes=True)) as database:
+        database.execute("CREATE TEMP TABLE found (key BLOB PRIMARY KEY, value BLOB NOT NULL)")
+        for path in recorded:
+            with closing(connect(path, writes=False)) as cell:
+                rows = cell.execute("SELECT key, value FROM embeddings")
+                database.executemany("INSERT OR IGNORE INTO found VALUES (?, ?)", rows)
+        database.execute("CREATE TABLE embeddings (key BLOB PRIMARY KEY, value BLOB NOT NULL)")
+        return database.execute("INSERT INTO embeddings SELECT key, value FROM found ORDER BY key").rowcount
 
 
 if __name__ == "__main__":

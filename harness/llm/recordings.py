@@ -19,7 +19,7 @@ from harness.errors import UserError
 from harness.files import ROOT, digest, read_yaml, sha256, temporary_prefix
 from harness.llm.archive import NAME, Crate, bounded_memory, check_calls, data_of, extract, refuse_bombs
 from harness.llm.call_log import CallLogReader, CallTexts
-from harness.llm.embeddings import VECTOR_BYTES
+from harness.llm.encoder import VECTOR_BYTES
 from harness.llm.request import Message, Reply, Request, Served
 from harness.runner.layout import Cell, cell_of, name_of
 

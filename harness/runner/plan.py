@@ -18,8 +18,7 @@ from harness.benchmarks.prepare import Prepared, read
 from harness.errors import UserError
 from harness.files import check
 from harness.llm.backbones import load as load_backbones
-from harness.llm.embeddings import VectorCheck
-from harness.llm.encoder import SentenceEncoder
+from harness.llm.encoder import SentenceEncoder, VectorCheck
 from harness.llm.endpoints import Endpoint
 from harness.runner import config, layout
 from harness.runner.preset import making_with

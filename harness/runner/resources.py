@@ -17,8 +17,7 @@ from harness.llm.backbones import as_served
 from harness.llm.budget import Spending
 from harness.llm.call_log import ATTEMPT_LOG, AttemptLog, CallLog
 from harness.llm.client import ChatClient, write_served
-from harness.llm.embeddings import Embeddings
-from harness.llm.encoder import SentenceEncoder
+from harness.llm.encoder import Embeddings, SentenceEncoder
 from harness.llm.recordings import Recordings
 from harness.llm.request import Served
 from harness.runner import layout

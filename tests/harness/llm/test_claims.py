@@ -16,8 +16,7 @@ from harness.database import Cache
 from harness.errors import UserError
 from harness.llm.archive import METADATA, checksum, odd_counts
 from harness.llm.call_log import CallLog, CallLogReader, copy
-from harness.llm.embeddings import Embeddings, VectorCheck
-from harness.llm.encoder import EMBEDDING, Encoded
+from harness.llm.encoder import EMBEDDING, Embeddings, Encoded, VectorCheck
 from harness.llm.recordings import Recording, Recordings
 from harness.llm.request import Message, Reply, Request
 from harness.runner.layout import Cell, name_of
@@ -161,7 +160,7 @@ async def checked(theirs_by: FakeEncoder, check: VectorCheck) -> list[str]:
         async with Embeddings(theirs_by, mine, theirs) as maker:
             for text in texts:
                 await maker.embed(text)
-        async with Embeddings(encoder, mine, None, lambda key: theirs.get("embeddings", key), check) as embeddings:
+        async with Embeddings(encoder, mine, mine, lambda key: theirs.get("embeddings", key), check) as embeddings:
             for text in texts * 2:
                 assert len((await embeddings.embed(text)).vector) == EMBEDDING
             await embeddings.check_recorded()

