@@ -33,7 +33,7 @@ def main(program: Callable[[], None] = app) -> None:
         stop_cleanly()
         program()
     except UserError as error:
-        from harness.llm.budget import BudgetError
+        from harness.llm.client import BudgetError
 
         logging.error("error: %s", error)
         if isinstance(error, BudgetError):

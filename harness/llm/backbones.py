@@ -1,21 +1,33 @@
-"""Backbones (language models of the pool). Prices and FLOPs follow the paper's appendix on cost calculation."""
+"""Backbones (language models of the pool) and the endpoints that serve them.
 
-from collections.abc import Mapping
+Prices and FLOPs follow the paper's appendix on cost calculation.
+"""
+
+import os
+import re
+from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from annotated_types import MinLen
-from pydantic import AfterValidator, Field, JsonValue, NonNegativeFloat, PositiveFloat, PositiveInt
+from pydantic import AfterValidator, BeforeValidator, Field, JsonValue, NonNegativeFloat, PositiveFloat, PositiveInt
 
-from harness.errors import UserError, check_names
-from harness.files import AsWritten, Declaration, Distinct, Line, Text, Word, read_entries
-from harness.llm.request import REPLY_TOKENS, Message, Request, Sampling, Served
+from harness.errors import UserError, check_names, keep_secret
+from harness.files import AsWritten, Declaration, Distinct, Line, Text, Word, check, read_entries
+from harness.llm.request import EXTENDED, REPLY_TOKENS, Message, Request, Sampling, Served
 
 PRICE_IN_PER_B = 0.003
 PRICE_OUT_PER_B = 0.010
 #: Metadata fields of an entry, which do not affect replies.
 ABOUT = ("licence", "attribution")
+#: Environment variable that names another file of endpoints than ``config/endpoints.yaml``.
+ENDPOINTS = "GMR_ENDPOINTS"
+# The host is a name, an IPv4 or an IPv6 address.
+_URL = r"(?i)^https?://(\[[0-9a-f:.]+\]|[^\s/:\[\]]+)(:[0-9]{1,5})?(/[^\s?#]*)?$"
+
+# Parameters that some servers refuse. No other parameter can be left out without changing the request.
+Omitted = Literal["temperature", "top_p", "seed", "n", "frequency_penalty", "presence_penalty"]
 
 
 def forward_flops(parameters_b: Any, tokens: Any) -> Any:
@@ -148,3 +160,63 @@ def as_served(backbone: Backbone, served: Served) -> Backbone:
         )
     is_stand_in = backbone.stand_in or served.simulated
     return backbone.model_copy(update={"revision": served.revision or backbone.revision, "stand_in": is_stand_in})
+
+
+def _without_password(url: Any) -> Any:
+    """Refuse URLs with a password or a query, before a message or file repeats it."""
+    if isinstance(url, str) and re.search("[@?]", url):
+        raise ValueError("has a user or password, or a query; take it out, and name the variable of a key by key_env")
+    return url
+
+
+class Endpoint(Declaration):
+    """OpenAI-compatible server of one backbone. ``config/endpoints.yaml`` explains the fields."""
+
+    url: Annotated[str, Field(pattern=_URL), BeforeValidator(_without_password)]
+    key_env: str | None = None
+    max_in_flight: PositiveInt = 64
+    timeout_s: PositiveFloat = 600.0
+    served_name: Word | None = None
+    reply_name: Word | None = None
+    lists_models: bool = True
+    extended: bool = True
+    omit: Distinct[Omitted] = ()
+    max_completion_tokens: bool = False
+
+    @property
+    def api_key(self) -> str:
+        """API key from the environment, or a placeholder if ``key_env`` is None. Raises UserError if it is not set."""
+        if self.key_env is None:
+            return "none"
+        key = os.environ.get(self.key_env)
+        if not key:
+            raise UserError(f"endpoint {self.url} needs an API key: set the environment variable {self.key_env}")
+        if odd := re.search("[^!-~]", key):
+            what = f"the API key in the environment variable {self.key_env} has the character {odd[0]!r}"
+            raise UserError(f"{what} (number {odd.start() + 1} of {len(key)}), which no key has; set it again without")
+        keep_secret(key)
+        return key
+
+    @property
+    def not_sent(self) -> tuple[str, ...]:
+        return self.omit if self.extended else (*self.omit, *EXTENDED)
+
+    def accepted(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        """Drop and rename parameters of a request body as the server requires."""
+        names = {"max_tokens": "max_completion_tokens"} if self.max_completion_tokens else {}
+        return {names.get(name, name): value for name, value in body.items() if name not in self.not_sent}
+
+
+def named_file() -> str | None:
+    return os.environ.get(ENDPOINTS) or None
+
+
+def endpoints_file() -> str:
+    return named_file() or "config/endpoints.yaml or `servers` of the preset"
+
+
+def choose(document: Any, backbones: Iterable[str], where: str) -> dict[str, Endpoint]:
+    """Select endpoints by backbone. Raises UserError if one is missing or any entry is invalid."""
+    entries, keys = check(document, dict[str, Endpoint], where), list(backbones)
+    check_names("endpoint for backbone", keys, entries, where)
+    return {key: entries[key] for key in keys}

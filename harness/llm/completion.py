@@ -13,7 +13,7 @@ import openai
 from openai.types.chat import ChatCompletion
 
 from harness.benchmarks.reading import without_thinking
-from harness.llm.endpoints import endpoints_file
+from harness.llm.backbones import endpoints_file
 from harness.llm.request import ANY, Reply, Request
 
 # Finish reasons of a complete generation, by OpenAI's names.

@@ -16,9 +16,9 @@ import openai
 from tenacity import AsyncRetrying, retry_if_exception, wait_exception, wait_exponential_jitter
 
 from harness.errors import UserError
+from harness.llm.backbones import Endpoint
 from harness.llm.call_log import AttemptLog
 from harness.llm.completion import OUTAGE_S, MalformedReplyError, is_spent, retry_after_s, status_of
-from harness.llm.endpoints import Endpoint
 from harness.llm.request import Message, Reply, Request
 from harness.llm.servers import Server, refuses_all, with_cause
 

@@ -14,8 +14,8 @@ import openai
 from openai.types.chat import ChatCompletion
 
 from harness.errors import UserError, keyless, quoted
+from harness.llm.backbones import ENDPOINTS, Endpoint, endpoints_file
 from harness.llm.completion import MalformedReplyError, explained_errors, is_filtered, is_spent, parse, status_of
-from harness.llm.endpoints import ENDPOINTS, Endpoint, endpoints_file
 from harness.llm.request import EXTENDED, NOT_SENT, REPLY_NAME, Reply, Request, Served
 
 # Attempts at the model listing.

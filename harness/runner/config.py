@@ -21,7 +21,7 @@ from harness.errors import UserError, check_names, printable
 from harness.files import ROOT, Declaration, Distinct, Many, Share, check, check_entries, read_yaml
 from harness.fingerprint import source_of
 from harness.llm.backbones import load as load_backbones
-from harness.llm.budget import Budget
+from harness.llm.client import Budget
 
 logger = logging.getLogger(__name__)
 _SAID = "GMR_EXTRA_SAID"  # environment variable: the file whose code a run has said it runs

@@ -17,9 +17,9 @@ from harness.benchmarks.items import keyed_order
 from harness.benchmarks.prepare import Prepared, read
 from harness.errors import UserError
 from harness.files import check
+from harness.llm.backbones import Endpoint
 from harness.llm.backbones import load as load_backbones
 from harness.llm.encoder import SentenceEncoder, VectorCheck
-from harness.llm.endpoints import Endpoint
 from harness.runner import config, layout
 from harness.runner.preset import making_with
 from harness.runner.results import TEST_SPLIT, check_tables

@@ -12,8 +12,7 @@ from harness.errors import UserError, check_names
 from harness.files import Many, check, check_entries, read_yaml
 from harness.llm import archive, recordings
 from harness.llm import backbones as backbone_files
-from harness.llm.backbones import Backbone
-from harness.llm.endpoints import Endpoint
+from harness.llm.backbones import Backbone, Endpoint
 from harness.runner import config, layout
 from harness.runner.config import Keys, MethodEntry
 from harness.runner.layout import SINGLE

@@ -14,9 +14,8 @@ from harness.database import CALL_LOG, Cache
 from harness.errors import StoppedError, UserError
 from harness.llm.archive import bounded_memory, data_of
 from harness.llm.backbones import as_served
-from harness.llm.budget import Spending
 from harness.llm.call_log import ATTEMPT_LOG, AttemptLog, CallLog
-from harness.llm.client import ChatClient, write_served
+from harness.llm.client import ChatClient, Spending, write_served
 from harness.llm.encoder import Embeddings, SentenceEncoder
 from harness.llm.recordings import Recordings
 from harness.llm.request import Served

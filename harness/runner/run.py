@@ -21,9 +21,8 @@ from harness.benchmarks import catalogue
 from harness.errors import UserError, check_names
 from harness.files import digest, read_yaml, write_atomically
 from harness.fingerprint import code_of, fingerprint, fingerprint_of, source_of
-from harness.llm import endpoints
-from harness.llm.backbones import ABOUT, Backbone
-from harness.llm.endpoints import Endpoint
+from harness.llm import backbones
+from harness.llm.backbones import ABOUT, Backbone, Endpoint
 from harness.runner import config, layout
 from harness.runner.config import Keys, Limit, MethodEntry
 from harness.runner.layout import POOL, SINGLE, Cell
@@ -89,10 +88,10 @@ class Run(Keys):
 
         Raises UserError if an endpoint is missing or invalid.
         """
-        if self.servers and not endpoints.named_file():
-            return endpoints.choose(self.servers, keys, f"servers of preset {self.name}")
-        path = Path(endpoints.named_file() or config.FOLDER / "endpoints.yaml")
-        return endpoints.choose(read_yaml(path), keys, endpoints.endpoints_file())
+        if self.servers and not backbones.named_file():
+            return backbones.choose(self.servers, keys, f"servers of preset {self.name}")
+        path = Path(backbones.named_file() or config.FOLDER / "endpoints.yaml")
+        return backbones.choose(read_yaml(path), keys, backbones.endpoints_file())
 
     def rows(self, entry: MethodEntry) -> list[str]:
         if entry.rows == "pool":

@@ -23,7 +23,7 @@ from analysis.registry import all_cells, artefacts
 from cli import main, signals
 from harness.errors import UserError
 from harness.files import ROOT
-from harness.llm.budget import BudgetError
+from harness.llm.client import BudgetError
 from harness.runner import layout
 from harness.runner.preset import resolve
 from harness.simulator.endpoint import CODE

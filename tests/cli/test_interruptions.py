@@ -21,8 +21,8 @@ import pytest
 from cli import signals
 from harness.errors import UserError
 from harness.files import ROOT
-from harness.llm.budget import BudgetError
 from harness.llm.call_log import CallLog
+from harness.llm.client import BudgetError
 from harness.llm.request import Message, Metadata, Reply, Request
 from harness.runner import layout
 from harness.runner.layout import Cell

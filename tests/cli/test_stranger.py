@@ -23,7 +23,7 @@ from cli.replay import replay
 from harness.benchmarks.items import Item, checksum
 from harness.errors import UserError
 from harness.llm.archive import bounded_memory
-from harness.llm.endpoints import Endpoint
+from harness.llm.backbones import Endpoint
 from harness.llm.recordings import opened
 from harness.runner import layout
 from harness.runner.layout import Cell

@@ -27,7 +27,7 @@ from psutil import pid_exists
 
 from harness.benchmarks.items import Status
 from harness.files import ROOT
-from harness.llm import endpoints
+from harness.llm import backbones
 from harness.runner import layout
 from harness.runner.cell import run
 from harness.runner.layout import Cell
@@ -143,7 +143,7 @@ def test_what_is_served_is_what_presets_ask(
     commands, addresses = printed(name)
     assert list(tmp_path.iterdir()) == []
     asked_preset = resolve(preset, {"weights": weights})
-    places = endpoints.choose(yaml.safe_load(addresses), asked_preset.backbones, "endpoints.yaml")
+    places = backbones.choose(yaml.safe_load(addresses), asked_preset.backbones, "endpoints.yaml")
     served: list[tuple[str, str]] = []
     taken: Counter[str] = Counter()
     for command in commands:

@@ -10,7 +10,7 @@ import pytest
 
 from harness.llm.call_log import AttemptLog, CallLog
 from harness.llm.client import ChatClient
-from harness.llm.endpoints import Endpoint
+from harness.llm.backbones import Endpoint
 from harness.llm.request import Reply
 from tests.harness.llm.serving import served_at
 

@@ -17,8 +17,7 @@ from harness.benchmarks import catalogue
 from harness.errors import UserError
 from harness.files import ROOT, digest
 from harness.llm import backbones
-from harness.llm.backbones import ABOUT
-from harness.llm.endpoints import ENDPOINTS
+from harness.llm.backbones import ABOUT, ENDPOINTS
 from harness.runner import config, run
 from harness.runner.config import Limit, methods
 from harness.runner.layout import POOL, Cell

@@ -19,7 +19,7 @@ from harness.benchmarks.prepare import load_items
 from harness.errors import UserError
 from harness.files import ROOT
 from harness.llm.backbones import load
-from harness.llm.endpoints import ENDPOINTS, Endpoint
+from harness.llm.backbones import ENDPOINTS, Endpoint
 from harness.llm.request import SIMULATED, Message, Metadata, Request
 from harness.runner import cell
 from harness.runner.plan import plan
