@@ -46,7 +46,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 async def code_tools() -> AsyncIterator[Any]:
     from harness.agents.code_tools import CodeTools
     from harness.sandbox import Sandbox
-    from harness.sandbox.model import LIMITS
+    from harness.sandbox.worker import LIMITS
 
     async with Sandbox(LIMITS.model_copy(update={"cpu_s": 2, "wall_s": 6.0})) as sandbox:
         yield CodeTools(sandbox)

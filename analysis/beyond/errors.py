@@ -10,7 +10,7 @@ from analysis.notes import WITHOUT_VERDICT as NAMES
 from analysis.registry import Source
 from analysis.table import Table, by_benchmark, entries, format_series, results_table, row_labels
 from harness.benchmarks.items import Status
-from harness.sandbox.model import Outcome
+from harness.sandbox import Outcome
 
 # A failure of the sandbox itself is a status, not an outcome of the program.
 _ENDS = [outcome.value for outcome in Outcome if outcome is not Outcome.SANDBOX_ERROR]

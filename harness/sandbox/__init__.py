@@ -13,7 +13,7 @@ Messages between this process and the three processes of a worker (code in ``jai
 """
 
 from harness.sandbox.jail.confinement import FULL
-from harness.sandbox.model import Execution, Limits, Outcome, Program
 from harness.sandbox.pool import Sandbox
+from harness.sandbox.worker import Execution, Limits, Outcome, Program
 
 __all__ = ["FULL", "Execution", "Limits", "Outcome", "Program", "Sandbox"]

@@ -19,8 +19,7 @@ from harness.errors import UserError
 from harness.files import ROOT
 from harness.fingerprint import fingerprint
 from harness.sandbox.jail.confinement import FULL, RLIMIT
-from harness.sandbox.model import LIMITS, Execution, Limits, Outcome, Program
-from harness.sandbox.worker import Worker, WorkerLostError, printable_line
+from harness.sandbox.worker import LIMITS, Execution, Limits, Outcome, Program, Worker, WorkerLostError, printable_line
 
 LEVELS = (FULL, RLIMIT)  # the strongest first
 # Outcomes that other programs on a busy machine may cause.

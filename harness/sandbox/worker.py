@@ -1,7 +1,8 @@
-"""A worker of the sandbox: a process that runs one program at a time, and the policy that confines it."""
+"""Programs, limits and outcomes; a worker, which runs one program at a time; and the policy that confines it."""
 
 import asyncio
 import contextlib
+import enum
 import functools
 import json
 import marshal
@@ -16,14 +17,16 @@ import sys
 import sysconfig
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from pydantic import PositiveFloat, PositiveInt
+
 from harness.errors import UserError
+from harness.files import Declaration, read
 from harness.sandbox.jail import protocol
 from harness.sandbox.jail.confinement import FULL, RLIMIT
-from harness.sandbox.model import Execution, Limits, Outcome, Program
 
 # The work directory at ``full``: in a root in memory, outside every directory that may hold an interpreter.
 _PRIVATE_WORK_DIR = "/box"
@@ -37,10 +40,62 @@ _BOOT = "import sys; sys.path.append(sys.argv[1]); from jail.fork_server import 
 _ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{6,}\b")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 _LONGEST_DETAIL = 300
-_HEAD, _PIECE = 4, 1 << 16
+_HEAD = 4
 _CLOSING_S = 5.0
 # The user ``nobody``, which owns no files, and the user id before it.
 PROGRAM_USER, CHECKS_USER = 65534, 65533
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A program, which runs as a module named ``solution``, and the checks that use its names from another process."""
+
+    source: str
+    setup: str = ""  # trusted; runs before the program, and before the checks
+    checks: str = ""  # trusted; an AssertionError means a wrong answer; the standard library needs no import
+    entry_point: str = ""  # the function under test; a built-in of that name does not stand in for it
+    show: str = ""  # a variable of the program to return as text
+
+
+class Limits(Declaration):
+    """Limits of one program, explained in ``limits.yaml``."""
+
+    cpu_s: PositiveInt
+    wall_s: PositiveFloat
+    memory_mib: PositiveInt
+    file_mib: PositiveInt
+    open_files: PositiveInt
+    threads: PositiveInt
+
+
+LIMITS: Limits = read(Path(__file__).with_name("limits.yaml"), Limits)
+
+
+class Outcome(enum.StrEnum):
+    """How an execution ended. ``SANDBOX_ERROR`` says nothing about the program."""
+
+    PASSED = "passed"
+    WRONG_ANSWER = "wrong_answer"
+    EXCEPTION = "exception"
+    NOT_PLAIN = "not_plain"
+    CPU_LIMIT = "cpu_limit"
+    WALL_LIMIT = "wall_limit"
+    MEMORY_LIMIT = "memory_limit"
+    OUTPUT_LIMIT = "output_limit"
+    KILLED = "killed"
+    NOT_EXECUTABLE = "not_executable"
+    SANDBOX_ERROR = "sandbox_error"
+
+
+@dataclass(frozen=True, slots=True)
+class Execution:
+    """Result of one execution. It has no times or addresses, so that it is deterministic."""
+
+    outcome: Outcome
+    detail: str  # one line, such as the exception and the line that raised it
+    shown: str | None = None  # the first 4096 characters of the variable ``Program.show``
+    is_loaded: bool = True  # whether the program reached the end of its top level
+    was_idle: bool = False  # whether it hardly used the processor before the wall limit
 
 
 class Child:
@@ -62,13 +117,16 @@ class Child:
 
     async def ask(self, message: bytes, limit_s: float) -> bytes:
         """Send a message and return the reply (empty if the process has ended). Kill it at the limit (TimeoutError)."""
+        framed = len(message).to_bytes(_HEAD, "little") + message
         async with asyncio.timeout(limit_s):
             try:
                 # A process that has failed may have sent the reason before it ended.
                 with contextlib.suppress(BrokenPipeError):
-                    framed = len(message).to_bytes(_HEAD, "little") + message
                     await asyncio.get_running_loop().sock_sendall(self._connection, framed)
-                return await self._receive()
+                # One that ended before it read everything resets the connection; its last error line says more.
+                with contextlib.suppress(ConnectionResetError):
+                    return await self._take(int.from_bytes(await self._take(_HEAD), "little"))
+                return b""
             except BaseException:
                 # The process would notice the end of the connection only after its current task.
                 self.process.kill()
@@ -89,17 +147,14 @@ class Child:
         errors.poll(1000 * _CLOSING_S)
         self._errors.close()
 
-    async def _receive(self) -> bytes:
-        content, end = b"", _HEAD
-        # A process that ended before it read everything resets the connection; its last error line says more.
-        with contextlib.suppress(ConnectionResetError):
-            while len(content) < end:
-                piece = await asyncio.get_running_loop().sock_recv(self._connection, _PIECE)
-                if not piece:
-                    return b""
-                content += piece
-                end = _HEAD + int.from_bytes(content[:_HEAD], "little")
-        return content[_HEAD:]
+    async def _take(self, length: int) -> bytes:
+        content = b""
+        while len(content) < length:
+            piece = await asyncio.get_running_loop().sock_recv(self._connection, length - len(content))
+            if not piece:
+                raise ConnectionResetError
+            content += piece
+        return content
 
 
 class WorkerLostError(OSError):

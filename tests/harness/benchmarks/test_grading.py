@@ -15,7 +15,7 @@ from harness.benchmarks.validate import GOLD, WRONG, find_exceptions
 from harness.concurrency import gather
 from harness.files import sha256
 from harness.sandbox import Execution, Outcome, Sandbox
-from harness.sandbox.model import LIMITS
+from harness.sandbox.worker import LIMITS
 from tests.fixtures import FakeSandbox
 from tests.harness.benchmarks.conftest import ALL, item_of
 

@@ -9,8 +9,8 @@ import psutil
 import pytest
 
 from harness.sandbox import Execution, Program, Sandbox
-from harness.sandbox.model import LIMITS
 from harness.sandbox.pool import refusal
+from harness.sandbox.worker import LIMITS
 
 SMALL = LIMITS.model_copy(update={"cpu_s": 1, "wall_s": 20.0, "memory_mib": 256})
 
