@@ -89,11 +89,10 @@ class Cache(Closing):
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._opened: sqlite3.Connection | None = None
         self._alone = threading.Lock()
 
     def get(self, table: Table, key: bytes) -> bytes | None:
-        if self._opened is None and not self.path.exists():
+        if "_database" not in vars(self) and not self.path.exists():
             return None
         with self._one_line():
             row = self._database.execute(f"SELECT value FROM {table} WHERE key = ?", (key,)).fetchone()  # noqa: S608
@@ -108,20 +107,18 @@ class Cache(Closing):
         """Release the file. The next access opens it again."""
         # Another thread may still be executing a statement.
         with self._alone:
-            if self._opened is not None:
-                self._opened.close()
-                self._opened = None
+            if (database := vars(self).pop("_database", None)) is not None:
+                database.close()
 
-    @property
+    @functools.cached_property
     def _database(self) -> sqlite3.Connection:
-        if self._opened is None:
-            with writing(self.path):
-                self._opened = connect(self.path, writes=True)
-            # The disk is never waited for: a power cut may damage a cache, which loses time and nothing else.
-            self._opened.execute("PRAGMA synchronous = OFF")
-            for table in ("embeddings", "verdicts"):
-                self._opened.execute(f"CREATE TABLE IF NOT EXISTS {table} (key BLOB PRIMARY KEY, value BLOB NOT NULL)")
-        return self._opened
+        with writing(self.path):
+            database = connect(self.path, writes=True)
+        # The disk is never waited for: a power cut may damage a cache, which loses time and nothing else.
+        database.execute("PRAGMA synchronous = OFF")
+        for table in ("embeddings", "verdicts"):
+            database.execute(f"CREATE TABLE IF NOT EXISTS {table} (key BLOB PRIMARY KEY, value BLOB NOT NULL)")
+        return database
 
     @contextmanager
     def _one_line(self) -> Iterator[None]:
@@ -130,7 +127,7 @@ class Cache(Closing):
 
 
 class VerdictCache:
-    """Verdicts as JSON values, keyed by input and execution environment, in ``caches`` and in this process.
+    """Verdicts as JSON values, keyed by input and execution environment, in ``caches``.
 
     At level ``full`` programs cannot reach the file. At ``rlimit`` they can read it and, unless the suite runs as root,
     write it, like every other result. This level protects from faulty programs, not from hostile programs.
@@ -139,7 +136,6 @@ class VerdictCache:
     def __init__(self, caches: Iterable[Cache | None], environment: Callable[[], tuple[str, ...]]) -> None:
         self._caches = [cache for cache in caches if cache is not None]
         self._environment = functools.cache(environment)
-        self._in_this_process: dict[bytes, Any] = {}
         self._in_flight: InFlight[Any] = InFlight()
 
     async def get(
@@ -147,12 +143,10 @@ class VerdictCache:
     ) -> Any:
         """Return the cached verdict or decide it once for all waiting callers. Raises UserError if a file is broken.
 
-        ``decide`` returns the verdict, and the cache that keeps it (None: this process alone).
+        ``decide`` returns the verdict, and the cache that keeps it, if any.
         """
         # ``repr`` escapes quotes, so no two keys have the same text.
         digest = hashlib.sha256(repr((key, self._environment())).encode()).digest()
-        if digest in self._in_this_process:
-            return self._in_this_process[digest]
         for cache in self._caches:
             if stored := cache.get("verdicts", digest):
                 return orjson.loads(stored)
@@ -161,8 +155,6 @@ class VerdictCache:
             verdict, cache = await decide()
             if cache is not None:
                 await asyncio.to_thread(cache.put, "verdicts", digest, orjson.dumps(verdict))
-            else:
-                self._in_this_process[digest] = verdict
             return verdict
 
         return await self._in_flight.run_once(digest, decide_and_store)

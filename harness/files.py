@@ -141,11 +141,8 @@ def yaml_values(value: Any) -> Any:
         return {key: yaml_values(entry) for key, entry in value.items()}
     if isinstance(value, list):
         return [yaml_values(entry) for entry in value]
-    if not isinstance(value, str):
-        return value
     # Text such as "Model: maker" inside a value stays text.
-    read = yaml_value(value)
-    return value if isinstance(read, dict | list) else read
+    return value if not isinstance(value, str) or isinstance(read := yaml_value(value), dict | list) else read
 
 
 def yaml_value(text: str) -> Any:
@@ -167,16 +164,14 @@ class Declaration(BaseModel):
         """Suggest the nearest known field for an unknown field, which pydantic does not do."""
         if cls.model_config.get("extra") == "forbid" and isinstance(given, Mapping):
             known = [field.alias or name for name, field in cls.model_fields.items()]
-            for name in given:
-                if name not in known:
-                    raise ValueError(unknown("key", str(name), [field for field in known if field != _KEY]))
+            if others := [name for name in given if name not in known]:
+                raise ValueError(unknown("key", str(others[0]), [field for field in known if field != _KEY]))
         return given
 
 
 def _distinct(values: tuple[Hashable, ...]) -> tuple[Hashable, ...]:
-    for value in values:
-        if values.count(value) > 1:
-            raise ValueError(f"{value!r} is there twice; leave one out")
+    if double := [value for value in values if values.count(value) > 1]:
+        raise ValueError(f"{double[0]!r} is there twice; leave one out")
     return values
 
 
@@ -231,9 +226,8 @@ def first_error(error: ValidationError) -> str:
     first = error.errors(include_url=False)[0]
     steps, reason, given = list(first["loc"]), first["msg"], repr(first["input"])
     # YAML's words.
-    reason = (
-        reason.replace("Tuple", "List").replace("a valid tuple", "a list").replace("a valid dictionary", "a mapping")
-    )
+    for word, own in (("Tuple", "List"), ("a valid tuple", "a list"), ("a valid dictionary", "a mapping")):
+        reason = reason.replace(word, own)
     if first["type"] == "value_error":
         reason = str(first["ctx"]["error"])
     elif first["type"] != "missing":

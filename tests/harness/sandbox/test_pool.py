@@ -197,11 +197,14 @@ class Told(Sandbox):
 
 @pytest.fixture
 def run_cell(tmp_path: Path) -> RunCell:
+    cells = itertools.count()
+
     async def run(programs: list[Program], outcome: Outcome = Outcome.EXCEPTION, limits: Limits = SMALL) -> Any:
         def ends(program: Program) -> Execution:
             return Execution(outcome, f"ended: {program.source}", "shown 数")
 
-        async with Told(ends, limits, cache=Cache(tmp_path / "cache.sqlite")) as sandbox:
+        caches = {"cache": Cache(tmp_path / "cache.sqlite"), "own": Cache(tmp_path / f"{next(cells)}.sqlite")}
+        async with Told(ends, limits, **caches) as sandbox:
             assert [await sandbox.run(program) for program in programs] == [*map(ends, programs)]
         return sandbox.executed
 
@@ -211,7 +214,8 @@ def run_cell(tmp_path: Path) -> RunCell:
 @pytest.mark.parametrize("outcome", Outcome)
 async def test_a_program_is_executed_once_for_all_unless_a_machine_decides(run_cell: RunCell, outcome: Outcome) -> None:
     first, second = Program("x = 1"), Program("x = 2")
-    assert await run_cell([first, second, first], outcome) == [first, second]
+    again = [first] if outcome is Outcome.SANDBOX_ERROR else []
+    assert await run_cell([first, second, first], outcome) == [first, second, *again]
     assert await run_cell([second, first], outcome) == ([] if outcome in FOR_GOOD else [second, first])
 
 
