@@ -147,8 +147,7 @@ def refusal(level: str) -> str:
 
     Raises UserError if all trials are disturbed: this says nothing about the level, and must not lower it.
     """
-    reasons: list[str] = []
-    refusals: list[str] = []
+    reasons, refused = list[str](), ""
     for _ in range(_TRIALS):
         # The caller may be in an event loop.
         with concurrent.futures.ThreadPoolExecutor(1) as thread:
@@ -157,14 +156,12 @@ def refusal(level: str) -> str:
             break
         reasons.append(trial.detail or trial.outcome)
         if trial.outcome not in _DISTURBANCES and not any(reason in trial.detail for reason in _SHORTAGES):
-            refusals.append(reasons[-1])
+            refused = refused or reasons[-1]
     if reasons:
         text = "; ".join(dict.fromkeys(reasons))
         logger.warning("sandbox level %r: %d of %d trials failed: %s", level, len(reasons), _TRIALS, text)
-    if len(reasons) < _TRIALS:
-        return ""
-    if refusals:
-        return refusals[0]
+    if refused or len(reasons) < _TRIALS:
+        return refused if len(reasons) == _TRIALS else ""
     raise UserError(
         f"whether programs can run at sandbox level {level!r} could not be found out: {len(reasons)} trials were cut "
         f"short ({reasons[-1]}); the machine is overloaded, or something ends processes here, as when memory runs out: "
@@ -176,9 +173,7 @@ async def _try(level: str) -> Execution:
     try:
         with contextlib.closing(Worker(level, LIMITS)) as worker:
             return await worker.run(_PROBE)
-    except TimeoutError:
-        return Execution(Outcome.WALL_LIMIT, "the worker did not reply in time")
-    except WorkerLostError as error:
-        return Execution(Outcome.KILLED, str(error))
     except (OSError, ValueError, UserError) as error:
-        return Execution(Outcome.SANDBOX_ERROR, printable_line(str(error)))
+        # A worker that is late or lost says nothing about the level.
+        outcome = Outcome.KILLED if isinstance(error, TimeoutError | WorkerLostError) else Outcome.SANDBOX_ERROR
+        return Execution(outcome, printable_line(str(error) or "the worker did not reply in time"))
