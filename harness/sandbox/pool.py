@@ -173,7 +173,7 @@ async def _try(level: str) -> Execution:
     try:
         with contextlib.closing(Worker(level, LIMITS)) as worker:
             return await worker.run(_PROBE)
-    except (OSError, ValueError, UserError) as error:
+    except (OSError, ValueError) as error:
         # A worker that is late or lost says nothing about the level.
         outcome = Outcome.KILLED if isinstance(error, TimeoutError | WorkerLostError) else Outcome.SANDBOX_ERROR
         return Execution(outcome, printable_line(str(error) or "the worker did not reply in time"))

@@ -9,7 +9,6 @@ import marshal
 import os
 import re
 import select
-import shutil
 import signal
 import socket
 import subprocess
@@ -23,7 +22,6 @@ from typing import Any
 
 from pydantic import PositiveFloat, PositiveInt
 
-from harness.errors import UserError
 from harness.files import Declaration, read
 from harness.sandbox.jail import protocol
 from harness.sandbox.jail.confinement import FULL, RLIMIT
@@ -169,14 +167,22 @@ class Worker:
         self.is_spent = True
         self._programs = 0
         self._limits = limits
-        self._home = make_home() if level == RLIMIT else None
-        told = json.dumps(policy(level, limits, f"{self._home}/box" if self._home else _PRIVATE_WORK_DIR))
-        command = [os.path.realpath(sys.executable), *_OPTIONS, "-c", _BOOT, os.path.dirname(__file__), told]
-        try:
+        work_dir = _PRIVATE_WORK_DIR
+        with contextlib.ExitStack() as stack:
+            if level == RLIMIT:
+                home = tempfile.mkdtemp(prefix="sandbox-")
+                stack.callback(_delete, home)
+                # Other users may pass through it, but not list it.
+                os.chmod(home, 0o711)  # noqa: S103
+                work_dir = f"{home}/box"
+                os.mkdir(work_dir, 0o700)
+                if os.geteuid() == 0:
+                    os.chown(work_dir, PROGRAM_USER, PROGRAM_USER)
+            told = json.dumps(policy(level, limits, work_dir))
+            command = [os.path.realpath(sys.executable), *_OPTIONS, "-c", _BOOT, os.path.dirname(__file__), told]
             self.child = Child(command, _ENVIRONMENT, Path("/"))
-        except BaseException:
-            self._delete_home()
-            raise
+            stack.callback(self.child.close)
+            self._opened = stack.pop_all()
 
     async def run(self, program: Program) -> Execution:
         """Run a program. Raises OSError if the worker has failed, is lost or cannot start."""
@@ -205,14 +211,13 @@ class Worker:
 
     def close(self) -> None:
         """End the process and all that it started, and delete its work directory."""
-        self.child.close()
-        self._delete_home()
+        self._opened.close()
 
-    def _delete_home(self) -> None:
-        # Unlike ``shutil.rmtree``, these remove very deep trees and directories without any rights.
-        for tool in (["chmod", "-R", "u+rwx"], ["rm", "-rf"]):
-            if self._home is not None:
-                subprocess.run([*tool, self._home], stderr=subprocess.DEVNULL, check=False)  # noqa: S603
+
+def _delete(folder: str) -> None:
+    # Unlike ``shutil.rmtree``, these remove very deep trees and directories without any rights.
+    for tool in (["chmod", "-R", "u+rwx"], ["rm", "-rf"]):
+        subprocess.run([*tool, folder], stderr=subprocess.DEVNULL, check=False)  # noqa: S603
 
 
 def printable_line(detail: str) -> str:
@@ -232,24 +237,6 @@ def policy(level: str, limits: Limits, work_dir: str) -> dict[str, Any]:
     program_user, checks_user = (PROGRAM_USER, CHECKS_USER) if os.geteuid() == 0 else (None, None)
     told = {"level": level, "limits": limits.model_dump(), "work_dir": work_dir, "parent": os.getpid()}
     return {**told, "program_user": program_user, "checks_user": checks_user, **_library()}
-
-
-def make_home() -> str:
-    """Create the home folder of a worker at level ``rlimit``, with its work directory. A private root needs none."""
-    home = tempfile.mkdtemp(prefix="sandbox-")
-    # Other users may pass through it, but not list it.
-    os.chmod(home, 0o711)  # noqa: S103
-    os.mkdir(f"{home}/box", 0o700)
-    try:
-        if os.geteuid() == 0:
-            os.chown(f"{home}/box", PROGRAM_USER, PROGRAM_USER)
-    except OSError as error:
-        shutil.rmtree(home)
-        raise UserError(
-            f"root here cannot act for the unprivileged user {PROGRAM_USER} ({error}), and no program may run as root: "
-            "run as an ordinary user, or in a container with the capabilities CHOWN, SETUID and SETGID"
-        ) from error
-    return home
 
 
 @functools.cache
