@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import logging
 import re
+import sqlite3
 from collections import ChainMap
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
@@ -21,7 +22,7 @@ from harness.llm.archive import NAME, Crate, bounded_memory, check_calls, data_o
 from harness.llm.call_log import CallLogReader, CallTexts
 from harness.llm.encoder import VECTOR_BYTES
 from harness.llm.request import Message, Reply, Request, Served
-from harness.runner.layout import Cell, cell_of, name_of
+from harness.runner.layout import Cell, cell_of
 
 if TYPE_CHECKING:
     from harness.llm.backbones import Backbone
@@ -107,12 +108,12 @@ class TableRecording(Recording):
         self.path, self.crate, self.results = path, Crate(), path
         with bounded_memory(path):
             self.table = outcome_table.opened(path)
-        # Prices scale cost weights (D-GMR-5), as if an answer took 450 tokens. The file has the costs.
-        prices = {
-            model: {"input": 0.0, "output": (cost or 0.0) * 1e6 / 450} for model, cost in self.table.models.items()
-        }
         about = {"parameters_b": 0, "description": f"A model of {path.name}."}
-        pool = {model: {"model": model, **about, "price": price} for model, price in prices.items()}
+        # Prices scale cost weights (D-GMR-5), as if an answer took 450 tokens. The file has the costs.
+        pool = {
+            model: {"model": model, **about, "price": {"input": 0.0, "output": (cost or 0.0) * 1e6 / 450}}
+            for model, cost in self.table.models.items()
+        }
         names = {"benchmarks": [*self.table.benchmarks], "backbones": [*pool], "pool": pool}
         self.settings = {"data": "real", "splits": "official", **names}
         self.served = {model: Served(model, f"table {path.name}") for model in pool}
@@ -165,21 +166,18 @@ class Recordings(Closing):
         self._recordings, self._cell = recordings, cell
         sources = {log: recording.path for recording in recordings for log in recording.logs(cell.benchmark)}
         # The same cell first. A repetition of single calls has replies of its own, which answer no other cell.
-        own = [log for log in sources if log.parent.parts[-5:] == Path(name_of(cell)).parts]
+        own = [log for log in sources if cell_of(log.parent) == cell]
         others = [log for log in sources if log not in own and not cell.is_repetition and not is_repetition(log)]
-        logs = [*own, *others]
         # A server that was started again may describe itself differently from cell to cell.
-        beside = [path for log in own if (path := log.with_name(SERVERS)).is_file()]
-        described = [*map(_described, beside), *(each.served for each in recordings)]
-        self.served: Mapping[str, Served] = ChainMap(*described)  # by model
+        beside = [_described(path) for log in own if (path := log.with_name(SERVERS)).is_file()]
+        self.served: Mapping[str, Served] = ChainMap(*beside, *(each.served for each in recordings))  # by model
         self._logs: dict[str, CallLogReader] = {}  # by key of a call
+        self._vectors: list[sqlite3.Connection] = []
         self.found: set[str] = set()
         with ExitStack() as stack, bounded_memory(", ".join(each.path.name for each in recordings)):
-            for log in logs:
+            for log in reversed([*own, *others]):
                 reader = stack.enter_context(CallLogReader(log, sources[log]))
-                for key in reader.all_keys():
-                    self._logs.setdefault(key, reader)
-            self._vectors = []
+                self._logs |= dict.fromkeys(reader.all_keys(), reader)
             for path in (path for each in recordings for path in sorted(each.results.rglob(VECTORS))):
                 with one_line(path, "fetch the recording again"):
                     self._vectors.append(stack.enter_context(closing(connect(path, writes=False))))
