@@ -94,9 +94,10 @@ class Recording:
         settings = [f"{key} {self.settings[key]}" for key in deciding if key in self.settings]
         return f"{self.path.name} holds {', '.join(names)} by {', '.join(self.served)} ({', '.join(settings)})"
 
-    def texts(self, key: str) -> CallTexts | None:
-        """Return prompt and reply of a call that no log has. Only a table has such calls."""
-        return None
+    @functools.cached_property
+    def unlogged(self) -> dict[str, CallTexts]:
+        """Prompt and reply of calls that no log has, by key. Only a table has such calls."""
+        return {}
 
 
 class TableRecording(Recording):
@@ -121,11 +122,8 @@ class TableRecording(Recording):
     def describe(self) -> str:
         return f"{self.path.name} is a table of outcomes, which answers the plain question alone (context.ask_question)"
 
-    def texts(self, key: str) -> CallTexts | None:
-        return self._texts.get(key)
-
     @functools.cached_property
-    def _texts(self) -> dict[str, CallTexts]:
+    def unlogged(self) -> dict[str, CallTexts]:
         return {
             digest([benchmark, id_, model]): CallTexts(
                 (Message("user", part.questions[id_][0]),), outcome.text or model
@@ -198,7 +196,7 @@ class Recordings(Closing):
     def texts(self, key: str) -> CallTexts | None:
         if key in self._logs:
             return self._logs[key].texts(key)
-        return next(filter(None, (recording.texts(key) for recording in self._recordings)), None)
+        return ChainMap(*(each.unlogged for each in self._recordings)).get(key)
 
     def pinned(self, backbone: Backbone) -> Backbone:
         """Pin a backbone to its recorded revision, so that a server with another one is refused."""
