@@ -62,7 +62,7 @@ class SimulatedEndpoint:
         prompt = _PROMPT_TOKENS + sum(_MESSAGE_TOKENS + count_tokens(message.content) for message in request.messages)
         context = backbone.context_length or _LONGEST_CONTEXT
         if prompt >= context:
-            # Wording of the openai package.
+            # Worded as the refusal of a server.
             limit = f"This model's maximum context length is {context} tokens"
             return Reply.failed(request.model, f"Error code: 400 - {limit}, the messages have {prompt}.")
         text = self._text(backbone.key, request)

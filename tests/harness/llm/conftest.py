@@ -8,9 +8,9 @@ from typing import Any
 import orjson
 import pytest
 
+from harness.llm.backbones import Endpoint
 from harness.llm.call_log import AttemptLog, CallLog
 from harness.llm.client import ChatClient
-from harness.llm.backbones import Endpoint
 from harness.llm.request import Reply
 from tests.harness.llm.serving import served_at
 

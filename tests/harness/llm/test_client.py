@@ -14,11 +14,9 @@ from aiohttp import web
 
 from harness.errors import UserError
 from harness.llm import client as budget_module
-from harness.llm.backbones import as_served
-from harness.llm.client import Budget, BudgetError, Spending
+from harness.llm.backbones import as_served, choose
 from harness.llm.call_log import AttemptLog, CallLog
-from harness.llm.client import SERVERS, ChatClient, write_served
-from harness.llm.backbones import choose
+from harness.llm.client import SERVERS, Budget, BudgetError, ChatClient, Spending, write_served
 from harness.llm.request import Message, Reply, Request, Sampling, Served
 from harness.runner.preset import resolve
 from harness.scripted import backbone

@@ -18,8 +18,7 @@ from harness.benchmarks.items import Item
 from harness.benchmarks.prepare import load_items
 from harness.errors import UserError
 from harness.files import ROOT
-from harness.llm.backbones import load
-from harness.llm.backbones import ENDPOINTS, Endpoint
+from harness.llm.backbones import ENDPOINTS, Endpoint, load
 from harness.llm.request import SIMULATED, Message, Metadata, Request
 from harness.runner import cell
 from harness.runner.plan import plan
