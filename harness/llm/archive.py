@@ -169,14 +169,13 @@ def odd_counts(logs: Iterable[Path]) -> Iterator[str]:
     ratios = defaultdict[tuple[str, str], list[float]](list)
     for path in logs:
         with CallLogReader(path) as log, one_line(path, "fetch the recording again"):
-            for text, _, _, _, asked, written, _, _, error, reply, _, _, reasoning in log.rows(""):
-                if error is None:
-                    request = orjson.loads(text)
-                    counts[model := request["model"]][asked, written] += 1
-                    sent = "".join(message["content"] for message in request["messages"])
-                    for name, said, tokens in (("prompt", sent, asked), ("reply", reply, written - (reasoning or 0))):
-                        if said:
-                            ratios[name, model].append(len(said.encode()) / max(tokens, 1))
+            for text, _, _, _, asked, written, _, _, _, reply, _, _, reasoning in log.rows("WHERE error IS NULL"):
+                request = orjson.loads(text)
+                counts[model := request["model"]][asked, written] += 1
+                sent = "".join(message["content"] for message in request["messages"])
+                for name, said, tokens in (("prompt", sent, asked), ("reply", reply, written - (reasoning or 0))):
+                    if said:
+                        ratios[name, model].append(len(said.encode()) / max(tokens, 1))
     for model, found in counts.items():
         (pair, number), n = found.most_common(1)[0], found.total()
         if n >= _FEWEST and number > _MOST_EQUAL * n:
