@@ -143,8 +143,6 @@ def test_every_link_leads_to_a_file_and_a_heading(page: Path) -> None:
 
 # A copy of the suite with the additions of docs/adding.md, and what runs in it, with code taken from that page.
 
-_FRAGMENT = re.compile(r"```yaml\n# (\S+/\S+)\n(.*?)```", re.DOTALL)
-
 
 def section(name: str) -> str:
     text = (ROOT / "docs" / "adding.md").read_text(encoding="utf-8")
@@ -156,7 +154,8 @@ def programs(name: str) -> list[str]:
 
 
 def fragments(name: str) -> list[tuple[str, dict[str, Any]]]:
-    return [(path, yaml.safe_load(text)) for path, text in _FRAGMENT.findall(section(name))]
+    found = re.findall(r"```yaml\n# (\S+/\S+)\n(.*?)```", section(name), re.DOTALL)
+    return [(path, yaml.safe_load(text)) for path, text in found]
 
 
 def add(folder: Path, path: str, new: Mapping[str, Any]) -> None:
