@@ -22,7 +22,7 @@ from harness.llm.archive import NAME, Crate, bounded_memory, check_calls, data_o
 from harness.llm.call_log import CallLogReader, CallTexts
 from harness.llm.encoder import VECTOR_BYTES
 from harness.llm.request import Message, Reply, Request, Served
-from harness.runner.layout import Cell, cell_of
+from harness.runner.layout import Cell, cell_of, name_of
 
 if TYPE_CHECKING:
     from harness.llm.backbones import Backbone
@@ -164,7 +164,7 @@ class Recordings(Closing):
         self._recordings, self._cell = recordings, cell
         sources = {log: recording.path for recording in recordings for log in recording.logs(cell.benchmark)}
         # The same cell first. A repetition of single calls has replies of its own, which answer no other cell.
-        own = [log for log in sources if cell_of(log.parent) == cell]
+        own = [log for log in sources if log.parent.parts[-5:] == Path(name_of(cell)).parts]
         others = [log for log in sources if log not in own and not cell.is_repetition and not is_repetition(log)]
         # A server that was started again may describe itself differently from cell to cell.
         beside = [_described(path) for log in own if (path := log.with_name(SERVERS)).is_file()]

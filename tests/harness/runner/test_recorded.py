@@ -95,7 +95,7 @@ def test_a_cell_has_the_description_that_its_own_server_gave(source: Path) -> No
         file.write_bytes(orjson.dumps(described))
     recordings = [Recording(source)]
     for length, cell in enumerate(files):
-        with Recordings(recordings, cell) as found:
+        with Recordings(recordings, resolve("smoke").cell(cell)) as found:
             served = found.served.get(model)
         assert served is not None
         assert served.details == {"max_model_len": length}
