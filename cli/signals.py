@@ -46,6 +46,8 @@ def run(work: Coroutine[Any, Any, T]) -> T:
     """Run a coroutine. On a signal, cancel it, log one line and raise SystemExit."""
     import asyncio
 
+    from harness.files import exit_now
+
     received: list[int] = []
 
     async def start() -> T:
@@ -58,7 +60,7 @@ def run(work: Coroutine[Any, Any, T]) -> T:
                 loop.call_soon_threadsafe(task.cancel)  # type: ignore[union-attr]
             elif number != signal.SIGHUP:  # The kernel and the shell of a closed terminal both send it.
                 _say(number, f"second signal, exited at once; {_AGAIN}")
-                os._exit(128 + number)
+                exit_now(128 + number)
 
         before = {number: signal.signal(number, cancel) for number in _handled_signals()}
         try:
@@ -147,8 +149,10 @@ def end_with_parent() -> None:
         return  # not supported by the kernel or container
 
     def wait() -> None:
+        from harness.files import exit_now
+
         select.select([handle], [], [])
-        os._exit(1)
+        exit_now(1)
 
     threading.Thread(target=wait, daemon=True).start()
 

@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Hashable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Annotated, Any, BinaryIO, TypeVar
+from typing import Annotated, Any, BinaryIO, NoReturn, TypeVar
 
 import orjson
 import psutil
@@ -36,6 +36,8 @@ T = TypeVar("T")
 Model = TypeVar("Model", bound=BaseModel)
 # Plugin discovery reads the metadata of every installed package at each start.
 os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
+# Temporary files, to delete if this process exits without unwinding.
+_unfinished: set[Path] = set()
 _KEY = "key"
 _ENTRIES = Annotated[dict[str, dict[str, Any]], MinLen(1)]
 
@@ -60,6 +62,7 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
     """Write a file atomically: it appears when the block ends without error. Raises UserError if writing fails."""
     with writing(path):
         unfinished = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+        _unfinished.add(unfinished)
         try:
             with unfinished.open("xb") as file:
                 yield file
@@ -69,6 +72,15 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
         except BaseException:
             unfinished.unlink(missing_ok=True)
             raise
+        finally:
+            _unfinished.discard(unfinished)
+
+
+def exit_now(status: int) -> NoReturn:
+    """Delete temporary files and exit at once."""
+    for path in list(_unfinished):
+        path.unlink(missing_ok=True)
+    os._exit(status)
 
 
 def temporary_prefix(kind: str) -> str:
