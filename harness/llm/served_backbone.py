@@ -54,7 +54,7 @@ class ServedBackbone(Server):
         self._attempts = attempts
         self._charge = charge
         self._slots = asyncio.Semaphore(endpoint.max_in_flight)
-        self._replied_at = float("-inf")
+        self._replied_at = 0.0  # none so far
         self._uncountable = 0  # consecutive replies without token counts
         self._is_out = False
 
@@ -89,13 +89,9 @@ class ServedBackbone(Server):
             return await retrying(attempt)
         except (openai.APIError, MalformedReplyError) as error:
             # A 403 after a successful reply concerns one request.
-            if refuses_all(error) and not (status_of(error) == 403 and self._has_replied):
+            if refuses_all(error) and not (status_of(error) == 403 and self._replied_at):
                 raise self.unreachable(error) from error
             return Reply.failed(request.model, str(error))
-
-    @property
-    def _has_replied(self) -> bool:
-        return self._replied_at > float("-inf")
 
     async def _attempt(self, request: Request) -> Reply:
         # A call that backs off holds no slot.
@@ -107,7 +103,7 @@ class ServedBackbone(Server):
                 if error.tokens is not None:
                     await self._charge(request.model, *error.tokens)
                 self._uncountable += bool(error.cure)
-                if error.cure and self._uncountable >= (MAX_FAILURES if self._has_replied else _MAX_UNCOUNTABLE):
+                if error.cure and self._uncountable >= (MAX_FAILURES if self._replied_at else _MAX_UNCOUNTABLE):
                     cure = f"{error.cure}; then give the same command again (finished calls are kept)"
                     raise UserError(f"{self} answers with {error}", cure) from error
                 raise
@@ -126,16 +122,12 @@ class ServedBackbone(Server):
             logger.warning("%s does not answer (%s): %s", self, with_cause(error), wait)
         if silence < OUTAGE_S:
             return False
-        if await self._replies_to_probe(request):
-            return True
-        raise self.unreachable(error) from error
-
-    async def _replies_to_probe(self, request: Request) -> bool:
         probe = replace(request, messages=(Message("user", "Hello"),), response_format=None, max_tokens=1)
         try:
             await self.complete(probe, within_s=_PROBE_S)
-        except (openai.APIError, MalformedReplyError) as error:
-            return not is_transient(error)
+        except (openai.APIError, MalformedReplyError) as refusal:
+            if is_transient(refusal):
+                raise self.unreachable(error) from error
         return True
 
 
