@@ -63,7 +63,7 @@ def entries(values: pd.Series, form: Form | None = None, missing: str = "", **pa
 class Exhibit(ABC):
     """A table, figure or report with its caption, warning and provenance."""
 
-    label: str  # short ASCII name for cross-references
+    label: str  # the key of the artefact, for cross-references
     caption: str  # without the warning of a simulated run
     notes: tuple[str, ...] = ()  # legend and footnotes
     run_notes: tuple[str, ...] = ()  # what holds for the whole run

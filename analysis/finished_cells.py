@@ -1,6 +1,8 @@
-"""Read and check the cells of a run: provenance, and data frames of items and training."""
+"""The cells of a run: their identity, and data frames of items and training."""
 
+import hashlib
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -12,12 +14,11 @@ import orjson
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt
+from pydantic import Field, NonNegativeInt, PositiveInt
 
 from harness.benchmarks.items import Status
 from harness.errors import UserError, printable
-from harness.files import Declaration, Many, Text, check
-from harness.llm.request import is_simulated
+from harness.files import Declaration, Many, Text, check, digest
 from harness.runner import layout
 from harness.runner.results import TEST_SPLIT, check_tables
 
@@ -33,6 +34,9 @@ _SHORT = 12
 _ROW = ("run.method", "run.backbone")
 # Revisions that are commits of a weight repository. Others, such as the simulator's, are names.
 _COMMIT = re.compile(r"[0-9a-f]{40}")
+# Family and size of a model, and the bits of its weights.
+_SIZED = re.compile(r"(.+?)-(\d[\d.]*[BM])(?:-Instruct)?(?:-.*)?")
+_BITS = re.compile(r"I?Q(\d)")
 
 
 def outcome(status: str, correct: bool) -> str:
@@ -48,9 +52,9 @@ def in_order(id_: str) -> list[tuple[int, str]]:
     return [(int(part), "") if part.isdecimal() else (-1, part) for part in parts]
 
 
-def short(digest: str) -> str:
+def short(hash_: str) -> str:
     """Return the leading characters of a hash, enough to find it again."""
-    return digest[:_SHORT]
+    return hash_[:_SHORT]
 
 
 class Data(Declaration, extra="ignore"):
@@ -129,69 +133,54 @@ def read(folder: Path) -> FinishedCell:
 
 def read_run(folder: Path) -> RunInfo:
     """Load ``run.json`` of a cell without checking its tables."""
-    run: RunInfo = read_json(folder / "run.json", RunInfo, "run the cell again")
-    recorded = [f"RECORDED replies of {name} ({short(digest)})" for name, digest in run.recordings.items()]
-    # Whitespace and control characters in notes must not break tables or terminals.
-    notes = tuple(printable(" ".join(note.split())) for note in (*run.notes, *recorded))
-    return run.model_copy(update={"notes": notes})
-
-
-class Timing(Declaration, extra="ignore"):
-    """Content of ``timing.json`` that reports need."""
-
-    started: float | None = None  # seconds since 1970
-    wall_s: float | None = None
-    test_s: PositiveFloat | None = None  # of all test questions; None unless one process made all their calls
-    in_flight: PositiveInt | None = None  # concurrent questions
-    platform: str = ""
-
-
-def timing(folder: Path, run: RunInfo) -> Timing:
-    """Load the timing of a cell; empty if it is simulated or has none."""
-    path = folder / layout.TIMING
-    known: Timing = Timing() if run.simulated or not path.exists() else read_json(path, Timing, "delete it")
-    return known
-
-
-def read_json(path: Path, form: type[Declaration], cure: str) -> Any:
-    """Load a JSON file of a job and check its schema. Raises UserError, whose message ends with ``cure``."""
+    path, cure = folder / "run.json", "run the cell again"
     try:
         document = orjson.loads(path.read_bytes())
     except OSError as error:
         raise UserError(f"{path}: {error.strerror}; {cure}") from error
     except orjson.JSONDecodeError as error:
         raise UserError(f"{path}: not JSON ({error}); {cure}") from error
-    return check(document, form, f"{path} is not as this version of the suite writes it; {cure}")
+    run: RunInfo = check(document, RunInfo, f"{path} is not as this version of the suite writes it; {cure}")
+    recorded = [f"RECORDED replies of {name} ({short(sha)})" for name, sha in run.recordings.items()]
+    # Whitespace and control characters in notes must not break tables or terminals.
+    notes = tuple(printable(" ".join(note.split())) for note in (*run.notes, *recorded))
+    return run.model_copy(update={"notes": notes})
+
+
+def timing(folder: Path, run: RunInfo) -> dict[str, Any]:
+    """Load ``timing.json`` of a cell: start (seconds since 1970), seconds, platform; empty if simulated or not there.
+
+    ``test_s``, the seconds of all test questions, is None unless one process made all their calls.
+    """
+    path = folder / layout.TIMING
+    return {} if run.simulated or not path.exists() else dict(orjson.loads(path.read_bytes()))
 
 
 def read_all(folders: Iterable[Path]) -> tuple[FinishedCell, ...]:
-    """Load the cells of one table by benchmark, method, backbone and seed; UserError if they are not comparable."""
-    # A mean over seeds with different settings describes no run.
+    """Load the cells of a run by benchmark, method, backbone and seed.
+
+    Raises UserError if one is damaged, if cells of a benchmark have other test questions, or if other weights answered
+    in another seed of a row: a mean over these describes no model. That settings and code are today's is checked before
+    an artefact is made (:func:`harness.runner.results.read_finished`).
+    """
     cells = tuple(sorted(map(read, folders), key=attrgetter("run.benchmark", *_ROW, "run.seed")))
-    if not cells:
-        raise UserError("no results to show: expected at least one cell folder; run the workflow first")
-    _agree("kinds of backbones", cells, lambda run: "simulated" if run.simulated else "real")
-    _agree("presets", cells, lambda run: run.preset)
-    _agree("simulators", cells, lambda run: ", ".join(filter(is_simulated, _values(run, "revision"))) or "none")
-    _agree("weights of the backbones", cells, lambda run: ", ".join(map(short, _values(run, "weights", "original"))))
-    for benchmark in sorted({cell.run.benchmark for cell in cells}):
-        column = [cell for cell in cells if cell.run.benchmark == benchmark]
-        _agree(f"data checksums of {benchmark}", column, lambda run: run.data.checksum)
-        if column[0].run.data.splits != "resampled":  # else each seed has its own test items
-            _agree(
-                f"test items of {benchmark}", column, lambda run: f"{run.data.n_test}, {short(run.data.split_checksum)}"
-            )
-        _agree(f"grading rules of {benchmark}", column, lambda run: f"rules {run.rule_version}")
-    for (method, backbone, benchmark), seeds in by_key(cells).items():
-        if len({cell.run.seed for cell in seeds}) < len(seeds):
-            raise UserError(
-                f"the same cell twice ({method}, {backbone}, {benchmark}): "
-                f"{' and '.join(str(cell.folder) for cell in seeds)}; expected each seed once; leave one out"
-            )
-        where = f"between the seeds of {method} ({backbone}) on {benchmark}"
-        _agree(f"settings {where}", seeds, lambda run: "; ".join(run.notes) or "none")
-        _agree(f"backbones {where}", seeds, lambda run: ", ".join(sorted(map(answered, run.backbones.values()))))
+    for benchmark, column in groupby(cells, key=attrgetter("run.benchmark")):
+        # Of resampled splits, each seed has its own test questions.
+        data = {cell.folder: cell.run.data for cell in column if cell.run.data.splits != "resampled"}
+        names = {"n_test", "checksum", "split_checksum"}
+        _agree(f"test questions of {benchmark}", {path: of.model_dump_json(include=names) for path, of in data.items()})
+    for row, seeds in by_key(cells).items():
+        weights = {cell.folder: ", ".join(sorted(map(answered, cell.run.backbones.values()))) for cell in seeds}
+        _agree(f"weights answered in the seeds of {' '.join(row)}", weights)
     return cells
+
+
+def _agree(what: str, values: Mapping[Path, str]) -> None:
+    """Raise UserError, which names a folder for each value, if cells have different values."""
+    folders = {value: folder for folder, value in values.items()}
+    if len(folders) > 1:
+        found = "; ".join(f"{folder}: {value}" for value, folder in folders.items())
+        raise UserError(f"different {what}: {found}", "make one of them again")
 
 
 def by_key(cells: Iterable[FinishedCell]) -> dict[tuple[str, str, str], tuple[FinishedCell, ...]]:
@@ -228,15 +217,70 @@ def answered(backbone: Mapping[str, Any]) -> str:
     return f"{model} at {short(revision) if _COMMIT.fullmatch(revision) else revision}" if revision else str(model)
 
 
-def _agree(what: str, cells: Sequence[FinishedCell], value_of: Callable[[RunInfo], str]) -> None:
-    first = value_of(cells[0].run)
-    for cell in cells:
-        if (value := value_of(cell.run)) != first:
-            raise UserError(
-                f"different {what} in one table: {cells[0].folder} ({first}) and {cell.folder} ({value}); "
-                "give only cells that belong together, or make one of them again"
-            )
+def served(backbone: Mapping[str, Any]) -> str:
+    """Return weights, revision and server of a backbone. An unconfirmed revision says so."""
+    doubt = " (not confirmed)" if backbone.get("revision") and not backbone.get("revision_confirmed") else ""
+    server = f" by {backbone['served_by']}" if backbone.get("served_by") else ""
+    return f"{answered(backbone)}{doubt}{server}"
 
 
-def _values(run: RunInfo, name: str, usual: str = "") -> list[str]:
-    return sorted({str(backbone.get(name, usual)) for backbone in run.backbones.values()})
+def models_in_words(runs: Iterable[RunInfo]) -> str:
+    """Name the models of some cells, such as "Qwen2.5-Coder 0.5B and 1.5B, 4-bit weights"."""
+    sizes: defaultdict[str, dict[str, None]] = defaultdict(dict)
+    weights: dict[str, None] = {}
+    for backbone in (backbone for run in runs for backbone in run.backbones.values()):
+        name = str(backbone["model"]).rpartition("/")[2].partition(":")[0]
+        sized = _SIZED.fullmatch(name)
+        sizes[sized[1] if sized else name][sized[2] if sized else ""] = None
+        kind = str(backbone.get("quantisation") or backbone.get("weights") or "")
+        weights[f"{bits[1]}-bit weights" if (bits := _BITS.match(kind)) else kind and f"{kind} weights"] = None
+    models = (f"{family} {' and '.join(of)}".strip() for family, of in sizes.items())
+    return ", ".join(filter(None, (*models, *weights)))
+
+
+def provenance(runs: Sequence[RunInfo]) -> dict[str, str]:
+    """Return the settings that distinguish runs by name, each on one line."""
+    run_ids = "\n".join(sorted(run.run_id for run in runs))
+    return {
+        "run": short(hashlib.sha256(run_ids.encode()).hexdigest()),
+        "preset": _listed(run.preset for run in runs),
+        "cells": str(len(runs)),
+        "seeds": ", ".join(map(str, sorted({run.seed for run in runs}))),
+        "data": _listed(f"{run.benchmark} {short(run.data.checksum)}" for run in runs),
+        "source": _listed(f"{run.data.source}, splits {run.data.splits}" for run in runs),
+        "code": _listed(short(run.code) for run in runs),
+        "rules": _listed(f"{run.benchmark} {run.rule_version}" for run in runs),
+        "sandbox": _listed(run.sandbox for run in runs),
+        "backbones": _backbones(runs),
+    }
+
+
+def answers_of(runs: Iterable[RunInfo]) -> str:
+    """Digest the answers of some cells, in any order. It does not depend on code, machine or recordings."""
+    return short(digest(sorted([run.cell, run.answers] for run in runs)))
+
+
+def identity(runs: Sequence[RunInfo]) -> dict[str, str]:
+    """Return the identity columns of a tidy table. Differing values are in the order of the runs."""
+
+    def joined(value_of: Callable[[RunInfo], str]) -> str:
+        values = list(map(value_of, runs))
+        return values[0] if len(set(values)) == 1 else " ".join(values)
+
+    return {
+        "swept": str(runs[0].swept[1]) if runs[0].swept else "",
+        "seeds": " ".join(map(str, sorted({run.seed for run in runs}))),
+        "run_id": joined(lambda run: run.run_id),
+        "config_hash": joined(lambda run: run.config_hash),
+        "code": joined(lambda run: run.code),
+        "data_checksum": joined(lambda run: run.data.checksum),
+        "backbones": _backbones(runs),
+    }
+
+
+def _backbones(runs: Iterable[RunInfo]) -> str:
+    return _listed(f"{key}={served(backbone)}" for run in runs for key, backbone in run.backbones.items())
+
+
+def _listed(values: Iterable[str]) -> str:
+    return "; ".join(sorted(set(values)))

@@ -4,22 +4,28 @@ Accuracies, shares and interval ends are in percent, rounded as printed. Costs a
 cover the calls that the published cost of the method counts (D-REPORT-2).
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from analysis.finished_cells import TRAINING, FinishedCell, by_key
-from analysis.provenance import identity
+from analysis.finished_cells import TRAINING, FinishedCell, by_key, identity, read_all
 from analysis.published import AVERAGE, KEY, Published, load
 from analysis.statistics import accuracy, macro_average, mean
 from harness.benchmarks.items import Status
 from harness.errors import UserError
+from harness.runner import config
 from harness.runner.layout import POOL, SINGLE
+from harness.runner.run import Run
+
+if TYPE_CHECKING:
+    from analysis.registry import Artefact
 
 IDENTITY = ["swept", "seeds", "run_id", "config_hash", "code", "data_checksum", "backbones"]
 #: Tables print costs of a question as multiples of 1e-4.
@@ -37,21 +43,45 @@ def percent(fraction: float) -> float:
     return round(100 * fraction, 2)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Results:
-    """Comparable cells (:func:`analysis.finished_cells.read_all`) with the published numbers."""
+    """The inputs of an artefact: finished cells of a run, read when they are used, with the published numbers."""
 
-    cells: tuple[FinishedCell, ...]
+    run: Run
+    artefact: Artefact
+    folders: tuple[Path, ...] = ()  # of finished cells
+    again: tuple[Path, ...] = ()  # of finished cells that repeat single calls (preset key ``noise_floor``)
+    unfinished: tuple[Path, ...] = ()  # of the run's cells that are not finished
     published: Published = field(default_factory=load)
-    hide_unrun_rows: bool = False  # leave out published rows that were not run
-    methods: Sequence[str] = ()  # the run's methods, in order
-    unfinished: Sequence[Path] = ()  # folders of the run's cells that are missing in ``cells``
-    chosen: str | None = None  # the preset's ``reference``
-    own: Sequence[str] = ()  # the user's own methods, which ``config/`` does not have
+
+    @cached_property
+    def cells(self) -> tuple[FinishedCell, ...]:
+        """Load the cells. Raises UserError as :func:`analysis.finished_cells.read_all`."""
+        return read_all(self.folders)
+
+    @cached_property
+    def methods(self) -> list[str]:
+        """Return the methods that were run, in the order of the run."""
+        names = {cell.folder: cell.run.method for cell in self.cells}
+        return list(dict.fromkeys(names[folder] for folder in self.folders))
+
+    @property
+    def own(self) -> list[str]:
+        """Return the user's own methods, which ``config/`` does not have."""
+        return [method for method in self.methods if method not in config.methods()]
+
+    @cached_property
+    def hide_unrun_rows(self) -> bool:
+        """Return whether published rows that were not run are left out."""
+        asked = {key for cell in self.cells for key in cell.run.backbones}
+        is_other_pool = self.has_other_pool or asked.isdisjoint(self.published.prices)
+        is_choice = bool(self.run.methods) and not {row.method for row in self.published.rows} <= {*self.run.methods}
+        # A single row is shown beside the published ones.
+        return is_other_pool or (is_choice and len({key[:2] for key in self.cells_by_row}) > 1)
 
     @property
     def simulated(self) -> bool:
-        return self.cells[0].run.simulated
+        return bool(self.folders) and self.cells[0].run.simulated
 
     @cached_property
     def has_other_pool(self) -> bool:
@@ -63,11 +93,6 @@ class Results:
         """Return the backbones that every pool row may ask. A method may declare further ones for itself."""
         pools = [set(cell.run.backbones) for cell in self.cells if cell.run.backbone == POOL]
         return set.intersection(*pools) if pools else set()
-
-    @property
-    def cells_to_judge(self) -> dict[Key, tuple[FinishedCell, ...]]:
-        """Return the cells that claims are judged by: pool rows only if the pool is the paper's."""
-        return {key: cells for key, cells in self.cells_by_row.items() if not (self.has_other_pool and key[1] == POOL)}
 
     @cached_property
     def cells_by_row(self) -> dict[Key, tuple[FinishedCell, ...]]:
@@ -106,7 +131,7 @@ class Results:
 
     @cached_property
     def rows(self) -> pd.DataFrame:
-        """Return the rows of the main table by method and backbone: published rows first, then the others."""
+        """Return the rows to show by method and backbone: published rows first, then the others."""
         printed = {
             (row.method, row.backbone): None if self.has_other_pool and row.backbone == POOL else row.average
             for row in self.published.rows
@@ -130,7 +155,8 @@ class Results:
                 }
             )
         frame = pd.DataFrame(records, index=pd.MultiIndex.from_tuples(rows, names=KEY[:2]))
-        return frame.assign(name=frame["method_title"] + " (" + frame["backbone_title"] + ")")
+        frame["name"] = frame["method_title"] + " (" + frame["backbone_title"] + ")"
+        return frame[frame["was_run"]] if self.hide_unrun_rows else frame
 
     def _order(self, row: tuple[str, str]) -> tuple[int, str, float, str]:
         """Sort key of the paper's order: method, then size of the backbone."""
@@ -146,9 +172,9 @@ class Results:
         The method is the preset's ``reference``, else the user's last own method, else GMR, else Single LLM, else the
         last row.
         """
-        rows = self.rows_to_show.index
+        rows = self.rows.index
         known = rows.unique("method")
-        usual = [self.chosen, *(name for name in reversed(known) if name in self.own), "gmr", SINGLE, known[-1]]
+        usual = [self.run.reference, *(name for name in reversed(known) if name in self.own), "gmr", SINGLE, known[-1]]
         method = next(name for name in usual if name in known)
         prices = {key: of.get("prices", [0]) for cell in self.cells for key, of in cell.run.backbones.items()}
         right = self.measured["measured"].groupby(level=KEY[:2]).mean()
@@ -158,11 +184,6 @@ class Results:
     @cached_property
     def ran(self) -> pd.DataFrame:
         return self.rows[self.rows["was_run"]]
-
-    @property
-    def rows_to_show(self) -> pd.DataFrame:
-        """Return the rows that a table shows, whether run or not."""
-        return self.ran if self.hide_unrun_rows else self.rows
 
     @cached_property
     def measured(self) -> pd.DataFrame:
@@ -176,7 +197,7 @@ class Results:
     @cached_property
     def frame(self) -> pd.DataFrame:
         """Return every row to show on every benchmark: published and measured values."""
-        keys = [(*row, key) for row in self.rows_to_show.index for key in self.benchmarks]
+        keys = [(*row, key) for row in self.rows.index for key in self.benchmarks]
         rows = pd.DataFrame(index=pd.MultiIndex.from_tuples(keys, names=KEY))
         return self.with_measured(rows.join(self.rows.drop(columns="average"), on=KEY[:2]).join(self._printed))
 
@@ -199,8 +220,8 @@ class Results:
     @cached_property
     def averages(self) -> pd.DataFrame:
         """Return each row's average over the paper's benchmarks; NaN unless all were run with the same seeds."""
-        columns = ["measured", "seed0", "low", "high", "fraction", "several", "uneven", *IDENTITY]
-        rows = self.rows_to_show.rename(columns={"average": "published"})
+        columns = ["measured", "seed0", "low", "high", "fraction", "several", *IDENTITY]
+        rows = self.rows.rename(columns={"average": "published"})
         averages = pd.DataFrame([self._average(*row) for row in rows.index], rows.index, columns)
         frame = self._with_difference(rows.join(averages), "measured")
         return frame.assign(benchmark=AVERAGE, benchmark_title="Avg.").set_index("benchmark", append=True)
@@ -216,13 +237,11 @@ class Results:
     def _average(self, method: str, backbone: str) -> dict[str, Any]:
         keys = [key for item in self.published.benchmarks if (key := (method, backbone, item)) in self.cells_by_row]
         rows = self.measured.loc[keys]
-        record: dict[str, Any] = {"uneven": rows["seeds"].nunique() > 1}
-        if record["uneven"] or len(rows) < len(self.published.benchmarks):
-            return record
+        if rows["seeds"].nunique() > 1 or len(rows) < len(self.published.benchmarks):
+            return {}
         estimate = macro_average(rows["fraction"], rows["variance"], rows["df"]).estimate(0.0, 1.0)
         first = rows["fraction_seed0"].astype(float)
         return {
-            **record,
             "measured": percent(estimate.mean),
             "seed0": None if first.isna().any() else percent(first.mean()),
             "low": percent(estimate.low),

@@ -5,10 +5,11 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
+import pandas as pd
+
 from analysis.exhibit import signed
-from analysis.finished_cells import FinishedCell, answered
+from analysis.finished_cells import FinishedCell, answered, provenance
 from analysis.frames import KEY, Key, Results, rules
-from analysis.provenance import provenance
 from analysis.registry import describe_unfinished
 from harness.llm.request import GREEDY
 
@@ -28,16 +29,19 @@ WITHOUT_VERDICT = {
 }
 
 
-def describe_run(results: Results, caption: str, legend: Iterable[str] = ()) -> dict[str, Any]:
-    """Return caption, notes, the simulated flag and provenance: arguments of an exhibit."""
-    if results.unfinished:
+def describe_run(results: Results, frame: pd.DataFrame, notes: Iterable[str] = (), caption: str = "") -> dict[str, Any]:
+    """Return the arguments of an exhibit of results. ``notes`` follow the legend; the caption is the artefact's own."""
+    caption = caption or results.artefact.caption
+    if results.folders and results.unfinished:
         caption += f" INCOMPLETE: {describe_unfinished(results.unfinished, len(results.cells))}."
     return {
+        "label": results.artefact.key,
+        "frame": frame,
         "caption": caption,
-        "notes": tuple(legend),
-        "run_notes": tuple(of_run(results)),
+        "notes": (*results.artefact.legend, *notes),
+        "run_notes": tuple(of_run(results)) if results.folders else (),
         "simulated": results.simulated,
-        "provenance": provenance([cell.run for cell in results.cells]),
+        "provenance": provenance([cell.run for cell in results.cells]) if results.folders else {},
     }
 
 
@@ -45,7 +49,8 @@ def of_run(results: Results) -> Iterator[str]:
     """Yield what holds for the whole run: settings, prompt format (it changes accuracies by many points), decoding."""
     settings = [text + scope for text, scope in _scoped(results, _settings)]
     # Weights that answered for a backbone, where they are not the same in all cells.
-    settings += [text + scope for text, scope in _scoped(results, _weights) if scope]
+    weights = _scoped(results, lambda cell: (f"{key}: {answered(of)}" for key, of in cell.run.backbones.items()))
+    settings += [text + scope for text, scope in weights if scope]
     if settings:
         yield f"Settings: {'; '.join(settings)}."
     asserts = "; MBPP questions show one assert" if "mbpp" in results.benchmarks else ""
@@ -86,10 +91,6 @@ def _settings(cell: FinishedCell) -> Iterator[str]:
         size = cell.run.data.n_test if limit and limit[2] == "test" else cell.run.data.n_train
         if limit is None or int(limit[1]) <= size:
             yield note
-
-
-def _weights(cell: FinishedCell) -> Iterator[str]:
-    return (f"{key}: {answered(backbone)}" for key, backbone in cell.run.backbones.items())
 
 
 def _sampling(cell: FinishedCell) -> Iterator[str]:

@@ -3,24 +3,37 @@
 import base64
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import pandas as pd
 
 from analysis import notes, registry
 from analysis.beyond import outcomes
-from analysis.exhibit import format_cost, render
-from analysis.finished_cells import RunInfo, read_run, timing
-from analysis.grid import grids
-from analysis.provenance import answers_of, models_in_words, provenance
+from analysis.exhibit import anchor, format_cost, render
+from analysis.finished_cells import (
+    RunInfo,
+    answers_of,
+    in_order,
+    models_in_words,
+    outcome,
+    provenance,
+    read_run,
+    timing,
+)
+from analysis.frames import Results
 from analysis.published import load
 from analysis.registry import Artefact
+from harness.benchmarks.items import Item
+from harness.benchmarks.prepare import read
 from harness.errors import UserError, printable
 from harness.files import ROOT, write_atomically
 from harness.runner import layout
+from harness.runner.config import withheld_benchmarks
+from harness.runner.layout import POOL, SINGLE
 from harness.runner.preset import command, departures, making_with
 from harness.runner.results import SIMULATED_WARNING
 from harness.runner.run import Run
@@ -44,37 +57,34 @@ _MOST_BYTES = 3_000_000
 _FORMS = {"cost": lambda cost: format_cost(cost, 4), "hours": "{:.2f}".format}
 _SUMS = ["prompt_tokens", "completion_tokens", "cost"]
 
+# Letters of a text and of an answer that are shown.
+_LONG, _SHORT = 3000, 160
+_ANSWER = ["status", "detail", "answer", "text", "correct"]
 
-@dataclass(frozen=True)
-class PageItem:
+
+class PageItem(NamedTuple):
     """A table, a figure or the claims on the page, with the names of its other files in the same folder."""
 
-    key: str
-    title: str
+    artefact: Artefact
     files: Sequence[str]
-    html: str  # empty for a figure
+    html: str = ""  # empty for a figure
     picture: str = ""  # the data URI of a figure
     caption: Sequence[str] = ()  # of a figure, and its notes
-    is_open: bool = False
     width: int = 0  # of a figure, in CSS pixels
 
 
 def _page_item(artefact: Artefact, folder: Path) -> PageItem:
     """Return an artefact as the page shows it, from its files in ``folder``."""
-    key, title = artefact.key, artefact.title
-    # The page itself shows the HTML.
-    names = [name for name in artefact.files if not name.endswith(".html")]
-    files = [name for name in names if (folder / name).is_file()]
+    files = [name for name in artefact.files if not name.endswith(".html")]  # The page itself shows the HTML.
     if artefact.kind != "figure":
-        # What a preset asks for by name is its main result.
-        html = (folder / f"{key}.html").read_text(encoding="utf-8")
-        return PageItem(key, title, files, html, is_open=artefact.optional)
-    picture = (folder / f"{key}.svg").read_bytes()
-    texts = (folder / f"{key}.txt").read_text(encoding="utf-8").split("\n\n")
+        return PageItem(artefact, files, (folder / f"{artefact.key}.html").read_text(encoding="utf-8"))
+    picture = (folder / f"{artefact.key}.svg").read_bytes()
+    texts = (folder / f"{artefact.key}.txt").read_text(encoding="utf-8").split("\n\n")
     points = re.search(rb'<svg[^>]* width="([\d.]+)pt"', picture)
     width = round(_PIXELS * float(points[1]) / 72) if points else 0
-    data = f"data:image/svg+xml;base64,{base64.b64encode(picture).decode()}"
-    return PageItem(key, title, files, "", data, texts, artefact.section != "Training", width)
+    return PageItem(
+        artefact, files, "", f"data:image/svg+xml;base64,{base64.b64encode(picture).decode()}", texts, width
+    )
 
 
 def write(preset: Run, outdated: Collection[str] = ()) -> list[str]:
@@ -93,13 +103,11 @@ def write(preset: Run, outdated: Collection[str] = ()) -> list[str]:
     shown = {entry.key: _page_item(entry, folder) for entry in made}
     sections: defaultdict[str, list[PageItem]] = defaultdict(list)
     for entry in made:
-        section = sections[entry.section]  # in the order of all artefacts, including those shown elsewhere
-        if entry.key not in (*_FIRST, _CLAIMS):
-            section.append(shown[entry.key])
+        # In the order of all artefacts, including those shown elsewhere.
+        sections[entry.section] += [shown[entry.key]] * (entry.key not in (*_FIRST, _CLAIMS))
     lacking = {entry.key: entry.title for entry in artefacts if entry.key not in shown}
     simulated = any(run.simulated for run in runs.values())
-    source = registry.artefact("main_table").source(preset)
-    results = source.results() if source.cells else None
+    results = registry.artefact("main_table").results(preset)
     outcomes.write(folder / "outcomes.parquet", list(runs))
     used = sum(len(item.html) + len(item.picture) for item in shown.values())
     text = render(
@@ -110,8 +118,8 @@ def write(preset: Run, outdated: Collection[str] = ()) -> list[str]:
         about=_about(preset),
         use=_SIMULATED_USE if simulated else _use(runs.values()),
         facts=_facts(preset, runs),
-        run_notes=list(notes.of_run(results)) if results else [],
-        grids=list(grids(results, _MOST_BYTES - 100_000 - used)) if results else [],
+        run_notes=list(notes.of_run(results)) if results.folders else [],
+        grids=list(grids(results, _MOST_BYTES - 100_000 - used)) if results.folders else [],
         first=[shown[key] for key in _FIRST if key in shown],
         sections={name: items for name, items in sections.items() if items},
         outdated=outdated,
@@ -131,7 +139,7 @@ def write(preset: Run, outdated: Collection[str] = ()) -> list[str]:
 def _replies(preset: Run, runs: Mapping[Path, RunInfo]) -> str:
     """Describe whose replies a run has, and when they were given."""
     started = [recording.crate.get("./", {}).get("datePublished") for recording in preset.recorded] or [
-        datetime.fromtimestamp(time, UTC).isoformat() for cell in runs.items() if (time := timing(*cell).started)
+        datetime.fromtimestamp(time, UTC).isoformat() for cell in runs.items() if (time := timing(*cell).get("started"))
     ]
     dates = sorted({date[0] for text in started if (date := re.match(r"\d{4}-(0[1-9]|1[0-2])", str(text)))})
     months = [f"{datetime.strptime(date, '%Y-%m').replace(tzinfo=UTC):%B %Y}" for date in dates]
@@ -183,7 +191,7 @@ def _facts(preset: Run, runs_by_folder: Mapping[Path, RunInfo]) -> dict[str, str
     runs = list(runs_by_folder.values())
     questions = {run.benchmark: f"{run.benchmark_title} ({run.data.n_test})" for run in runs}
     recordings = {f"{name} (SHA-256 {sha})" for run in runs for name, sha in run.recordings.items()}
-    machines = {timing(*of).platform for of in runs_by_folder.items()} - {""}
+    machines = {timing(*of).get("platform", "") for of in runs_by_folder.items()} - {""}
     facts = {
         "left out": departures(preset),
         "test questions": ", ".join(questions.values()),
@@ -201,13 +209,86 @@ def _spent(runs: Mapping[Path, RunInfo]) -> pd.DataFrame:
     """Return calls, tokens, cost and hours by row, and for all."""
     records = []
     for folder, run in runs.items():
-        row = run.method_title if run.backbone == layout.POOL else f"{run.method_title} ({run.backbone})"
+        row = run.method_title if run.backbone == POOL else f"{run.method_title} ({run.backbone})"
         files = [folder / name for name in ("calls.parquet", "training_calls.parquet")]
         tables = [pd.read_parquet(file, columns=["key", "error", *_SUMS]) for file in files if file.exists()]
         calls = pd.concat(tables)
         counts = {"calls": len(calls), "in training": len(calls) - len(tables[0]), "distinct": calls["key"].nunique()}
-        hours = (timing(folder, run).wall_s or 0) / 3600
+        hours = timing(folder, run).get("wall_s", 0) / 3600
         records.append({"row": row, **counts, "failed": calls["error"].count(), **calls[_SUMS].sum(), "hours": hours})
     frame = pd.DataFrame(records).groupby("row", sort=False).sum()
     frame.loc["all"] = frame.sum()
     return frame.rename(columns=lambda name: name.replace("_", " ")).reset_index()
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The questions of one benchmark."""
+
+    benchmark: str
+    title: str
+    heads: Mapping[str, str]  # anchor and name of each row of the main table
+    groups: Mapping[int, Sequence[str]]  # questions, as HTML, by the number of rows that are right
+    alone: Mapping[str, Mapping[str, str]]  # anchor and id of questions that one of two rows alone got right
+    n: int
+    left_out: int  # questions for which the page has no room
+    is_withheld: bool  # whether its texts must not be shown
+
+
+def grids(results: Results, letters: int) -> Iterator[Grid]:
+    """Yield the grid of each benchmark, with at most so many letters of HTML for all. Rows have their first seed."""
+    for benchmark, title in results.benchmarks.items():
+        yield _grid(results, benchmark, title, letters // len(results.benchmarks))
+
+
+def _grid(results: Results, benchmark: str, title: str, letters: int) -> Grid:
+    cells = {row: of[0] for row in results.ran.index if (of := results.cells_by_row.get((*row, benchmark)))}
+    titles = {row: tuple(results.rows.loc[row, ["method_title", "backbone_title"]]) for row in cells}
+    names = {row: of[0] if row[1] == POOL else f"{of[0]} ({of[1]})" for row, of in titles.items()}
+    answers = {row: cell.items.set_index("item_id")[_ANSWER].fillna("").to_dict("index") for row, cell in cells.items()}
+    shares = {row: cell.items["correct"].mean() for row, cell in cells.items()}
+    best = max((row for row in cells if row[0] == SINGLE), key=lambda row: shares[row], default=None)
+    pair = [row for row in dict.fromkeys([results.reference, best]) if row in cells]
+    preset = next(iter(cells.values())).run.preset
+    prepared = read(layout.manifest(preset, benchmark), layout.items(preset, benchmark))
+    is_withheld = prepared.data == "real" and benchmark in withheld_benchmarks()
+    items = {item.id: item for item in prepared.test}
+    ids, shown = sorted(next(iter(answers.values())), key=in_order), []
+    groups: defaultdict[int, list[str]] = defaultdict(list)
+    for id_ in ids:
+        of_rows = {names[row]: answers[row][id_] for row in cells}
+        replies = {names[row]: answers[row][id_]["text"][:_LONG] for row in pair}
+        html = _question(anchor(title, id_), items[id_], of_rows, {} if is_withheld else replies)
+        letters -= len(html)
+        if letters < 0:
+            break
+        groups[sum(answer["correct"] for answer in of_rows.values())].append(html)
+        shown.append(id_)
+    alone = {
+        names[row]: {
+            anchor(title, id_): id_ for id_ in shown if answers[row][id_]["correct"] > answers[other][id_]["correct"]
+        }
+        for row, other in (pair, pair[::-1])[: len(pair) * 2 - 2]
+    }
+    return Grid(
+        benchmark=benchmark,
+        title=title,
+        heads={anchor(title, *titles[row]): name for row, name in names.items()},
+        groups=dict(sorted(groups.items())),
+        alone=alone,
+        n=len(ids),
+        left_out=len(ids) - len(shown),
+        is_withheld=is_withheld,
+    )
+
+
+def _question(key: str, item: Item, answers: Mapping[str, Mapping[str, Any]], replies: Mapping[str, str]) -> str:
+    """Return a question as HTML; without ``replies``, its texts are withheld."""
+    rows_of: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
+    for name, answer in answers.items():
+        # Programs are shown by how they ended.
+        said = (answer["detail"] if item.code else answer["answer"]) if replies else None
+        result = outcome(answer["status"], answer["correct"])
+        rows_of[result, (said or answer["status"])[:_SHORT]].append(name)
+    marks = [outcome(answer["status"], answer["correct"]) for answer in answers.values()]
+    return render("question.html.j2", key=key, item=item, marks=marks, rows_of=rows_of, replies=replies, long=_LONG)

@@ -82,7 +82,7 @@ def against(results: Results, reference: tuple[str, str], margin: float | None =
 
     ``p_holm`` is adjusted over the benchmarks of a row.
     """
-    others = results.rows_to_show.index.drop(reference)
+    others = results.rows.index.drop(reference)
     pairs = {(*row, key): ((*reference, key), (*row, key)) for row in others for key in results.benchmarks}
     tests = comparisons(results, pairs, margin)
     tests["p_holm"] = tests["p"].groupby(level=KEY[:2], group_keys=False).apply(holm)

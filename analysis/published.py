@@ -53,15 +53,6 @@ class PublishedRow(Declaration):
     average: Percentage
 
 
-class PublishedCost(Declaration):
-    """One row of a cost table: accuracy in percent, cost as the total over the test set."""
-
-    method: str
-    backbone: str
-    accuracy: Percentage
-    cost: PositiveFloat
-
-
 class PublishedPrice(Declaration):
     """Billions of parameters of a backbone, and prices per million tokens in the paper's unit."""
 
@@ -78,40 +69,27 @@ class Published(Declaration):
     methods: Mapping[str, PublishedMethod]  # by key, in the order of the rows
     variants: Mapping[str, Text]  # titles of rows that only the further tables have
     rows: Annotated[Many[PublishedRow], MinLen(1)] = Field(alias="main")  # the main table from top to bottom
-    costs: Mapping[str, Many[PublishedCost]]  # the rows of a cost table by benchmark
-    #: The other tables, by name, method, benchmark (or ``overall``) and measure.
+    #: The other tables, by name, row (:func:`row_of`), benchmark (or ``overall``) and measure.
     further: Mapping[str, Mapping[str, Mapping[str, Mapping[str, PositiveFloat]]]]
     prices: Mapping[str, PublishedPrice]  # by backbone
 
     def table(self, name: str) -> pd.DataFrame:
-        """Return ``main``, ``costs`` or a further table by :data:`KEY`, one column a measure."""
-        match name:
-            case "main":
-                numbers = {
-                    (row.method, row.backbone, benchmark): {"accuracy": accuracy.percent}
-                    for row in self.rows
-                    for benchmark, accuracy in row.accuracies.items()
-                }
-                numbers |= {(row.method, row.backbone, AVERAGE): {"accuracy": row.average} for row in self.rows}
-            case "costs":
-                numbers = {
-                    (row.method, row.backbone, benchmark): {"accuracy": row.accuracy, "cost": row.cost}
-                    for benchmark, rows in self.costs.items()
-                    for row in rows
-                }
-            case _:
-                numbers = {
-                    (*row_of(method), benchmark): dict(measures)
-                    for method, by_benchmark in self.further[name].items()
-                    for benchmark, measures in by_benchmark.items()
-                }
+        """Return ``main`` or a further table by :data:`KEY`, one column a measure."""
+        numbers: dict[tuple[str, str, str], Mapping[str, float]] = {}
+        if name == "main":
+            for row in self.rows:
+                values = {key: accuracy.percent for key, accuracy in row.accuracies.items()} | {AVERAGE: row.average}
+                numbers |= {(row.method, row.backbone, key): {"accuracy": value} for key, value in values.items()}
+        for row_name, by_benchmark in self.further.get(name, {}).items():
+            numbers |= {(*row_of(row_name), key): dict(measures) for key, measures in by_benchmark.items()}
         index = pd.MultiIndex.from_tuples(numbers, names=KEY)
         return pd.DataFrame(list(numbers.values()), index, dtype=float)
 
 
-def row_of(method: str) -> tuple[str, str]:
-    """Return method and backbone of a row of the further tables, which name only the method."""
-    return method, "qwen-2.5-32B" if method == "puppeteer" else POOL
+def row_of(name: str) -> tuple[str, str]:
+    """Return method and backbone of a row: ``method backbone``, or a method alone, as in most further tables."""
+    method, _, backbone = name.partition(" ")
+    return method, backbone or ("qwen-2.5-32B" if method == "puppeteer" else POOL)
 
 
 @cache

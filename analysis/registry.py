@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -24,7 +23,6 @@ from harness.runner.run import Run
 
 if TYPE_CHECKING:
     from analysis.exhibit import Exhibit
-    from analysis.finished_cells import FinishedCell
     from analysis.frames import Results
 
 logger = logging.getLogger(__name__)
@@ -45,43 +43,6 @@ def describe_unfinished(unfinished: Sequence[Path], finished: int) -> str:
     return f"{len(names)} of {len(names) + finished} cells are not finished ({', '.join(names[:_NAMED])}{more})"
 
 
-@dataclass(frozen=True)
-class Source:
-    """The inputs of one artefact of a preset."""
-
-    preset: Run
-    cells: tuple[Path, ...] = ()  # folders of finished cells
-    options: Mapping[str, Any] = field(default_factory=dict)  # options of the entry in ``config/artefacts.yaml``
-    again: tuple[Path, ...] = ()  # folders of finished cells that repeat single calls
-    unfinished: tuple[Path, ...] = ()  # folders of the preset's cells that are not finished
-    caption: str = ""  # caption and legend of the entry, the same for any run
-    legend: tuple[str, ...] = ()
-
-    def asked_again(self) -> list[FinishedCell]:
-        """Load the finished cells that repeat single calls (preset key ``noise_floor``)."""
-        from analysis.finished_cells import read
-
-        return [read(folder) for folder in self.again]
-
-    def results(self) -> Results:
-        """Load the cells; raises UserError as :func:`analysis.finished_cells.read_all`."""
-        # Planning a run imports this module and must not load pandas.
-        from analysis.finished_cells import read_all
-        from analysis.frames import Results
-
-        cells = read_all(self.cells)
-        by_order = sorted(cells, key=lambda cell: self.cells.index(cell.folder))
-        order = list(dict.fromkeys(cell.run.method for cell in by_order))
-        own = [method for method in order if method not in config.methods()]
-        results = Results(cells, methods=order, unfinished=self.unfinished, chosen=self.preset.reference, own=own)
-        methods = set(self.preset.methods)
-        asked = {key for cell in cells for key in cell.run.backbones}
-        is_other_pool = results.has_other_pool or asked.isdisjoint(results.published.prices)
-        is_choice = bool(methods) and not {row.method for row in results.published.rows} <= methods
-        # A single row is shown beside the published ones.
-        return replace(results, hide_unrun_rows=is_other_pool or (is_choice and len(results.ran) > 1))
-
-
 class Selection(Declaration):
     """Selected cells of a preset. A key that is not set selects all; what the preset lacks is left out."""
 
@@ -99,28 +60,23 @@ class Selection(Declaration):
         methods = (*(self.methods or run.methods), *further)
         if self.sweeps and run.endpoints == "recorded":
             methods += tuple(variant.key for key in run.methods for variant in run.entries[key].variants)
+        own = filter(catalogue.is_further, run.benchmarks) if self.own else ()
+        benchmarks = {*(self.benchmarks or run.benchmarks), *own}
         chosen_keys = {
             "methods": [key for key in methods if run.entries[key].trained or not self.trained],
-            "benchmarks": tuple(
-                key
-                for key in run.benchmarks
-                if key in (self.benchmarks or run.benchmarks) or (self.own and catalogue.is_further(key))
-            ),
+            "benchmarks": [key for key in run.benchmarks if key in benchmarks],
             "seeds": self.seeds or run.seeds,
         }
         cells = run.model_copy(update=chosen_keys).cells()
         if run.endpoints == "recorded":  # A recording has no calls of methods that nobody ran.
             known = {key for key, entry in run.entries.items() if entry.swept or key in run.methods}
-            cells = [cell for cell in cells if cell.method in known or _record(run, cell).exists()]
+            finished = {cell for cell in cells if (layout.cell(run.name, cell) / "run.json").exists()}
+            cells = [cell for cell in cells if cell.method in known or cell in finished]
         if not self.largest:
             return cells
         sizes = {key: backbone.parameters_b for key, backbone in run.declared.items()}
         largest = max((cell.backbone for cell in cells), key=lambda key: sizes.get(key, 0), default=None)
         return [cell for cell in cells if cell.backbone == largest]
-
-
-def _record(run: Run, cell: Cell) -> Path:
-    return layout.cell(run.name, cell) / "run.json"
 
 
 class Artefact(Declaration):
@@ -129,7 +85,8 @@ class Artefact(Declaration):
     key: Annotated[str, Field(pattern="^([a-z0-9_]+/)?[a-z0-9_]+$")]  # name below ``reports/``, without ending
     title: str
     section: str = "Not in the paper"
-    module: str  # has a function ``build`` that turns a source into a table, a figure or a report
+    module: str
+    function: str = "build"  # of the module: turns results into a table, a figure or a report
     kind: Literal["table", "figure", "report"]
     cells: Annotated[Many[Selection], MinLen(1)] = ()
     noise_floor: bool = False  # also reads repeated single calls
@@ -140,7 +97,7 @@ class Artefact(Declaration):
     optional: bool = False  # made by ``all`` only if the preset lists it
     caption: str = ""  # the same for every run, as are the notes in ``legend``
     legend: Many[str] = ()
-    options: Mapping[str, Any] = {}  # passed to its module in ``Source.options``
+    options: Mapping[str, Any] = {}  # passed to its module
 
     @property
     def files(self) -> list[str]:
@@ -152,7 +109,7 @@ class Artefact(Declaration):
         if self.reads_all:
             return all_cells(run)
         again = run.asked_again() if self.noise_floor else []
-        return _distinct([*(cell for selection in self.cells for cell in selection.cells(run)), *again])
+        return [*dict.fromkeys([*(cell for selection in self.cells for cell in selection.cells(run)), *again])]
 
     def lacking(self, run: Run) -> str:
         """Return the requirement of the artefact that a preset does not meet; empty if it meets all."""
@@ -178,19 +135,17 @@ class Artefact(Declaration):
 
     def deciding_settings(self, run: Run) -> dict[str, Any]:
         """Return the settings that affect the artefact, apart from the content of its inputs."""
-        settings = {name: getattr(run, name) for name in ("backbones", "benchmarks", "endpoints", "weights")}
-        stated = {"margin": run.margin, "reference": run.reference}
+        names = ["margin", "reference"] if self.cells_of(run) else ["backbones", "benchmarks", "endpoints", "weights"]
         return {
-            **{name: value for name, value in stated.items() if value is not None},
+            **{name: getattr(run, name) for name in names},
             "inputs": [str(path) for path in self.inputs(run)],
-            "options": {**self.options, "caption": self.caption, "legend": list(self.legend)},
-            **({} if self.cells_of(run) else settings),
+            **self.model_dump(mode="json", include={"options", "caption", "legend"}),
         }
 
     def inputs(self, run: Run) -> list[Path]:
         """Return the files that the artefact reads. The DAG makes them first."""
         trees = [layout.tree(run.name, key) / "run.json" for key in run.benchmarks if self.tree]
-        cells = [_record(run, cell) for cell in self.cells_of(run)]
+        cells = [layout.cell(run.name, cell) / "run.json" for cell in self.cells_of(run)]
         return [*cells, *filter(Path.is_file, trees)]
 
     def code(self) -> str:
@@ -199,32 +154,33 @@ class Artefact(Declaration):
         read = [] if self.cells or self.reads_all else ["config/backbones.yaml", "config/weights.yaml"]
         return code_of_report("config/published.yaml", *read)
 
-    def source(self, run: Run) -> Source:
-        """Return the finished inputs of the artefact, and which are not finished."""
+    def results(self, run: Run) -> Results:
+        """Return the finished inputs of the artefact, to be read, and which are not finished."""
+        # Planning a run imports this module and must not load pandas.
+        from analysis.frames import Results
+
         folders = {cell: layout.cell(run.name, cell) for cell in self.cells_of(run)}
         done = {cell: folder for cell, folder in folders.items() if (folder / "run.json").is_file()}
         again = run.asked_again()
-        return Source(
-            cells=tuple(folder for cell, folder in done.items() if cell not in again),
+        return Results(
+            run,
+            self,
+            folders=tuple(folder for cell, folder in done.items() if cell not in again),
             again=tuple(done[cell] for cell in again if cell in done),
-            preset=run,
-            options=self.options,
-            caption=self.caption,
-            legend=self.legend,
             unfinished=tuple(folder for cell, folder in folders.items() if cell not in done),
         )
 
     def build(self, run: Run) -> Exhibit:
         """Make the artefact. Raises UserError if the preset lacks it, no cell is finished, or a cell is damaged."""
         self.check(run)
-        source = self.source(run)
-        if source.unfinished:
+        results = self.results(run)
+        if results.unfinished:
             cure = making_with(run, layout.report(run.name, self.files[0]))
-            if not source.cells and not self.reads_all:
-                problem = f"none of the {len(source.unfinished)} cells that {self.key} is made from is finished"
+            if not results.folders and not self.reads_all:
+                problem = f"none of the {len(results.unfinished)} cells that {self.key} is made from is finished"
                 raise UserError(problem, cure)
-            logger.warning("%s: %s; %s", self.key, describe_unfinished(source.unfinished, len(source.cells)), cure)
-        exhibit: Exhibit = import_module(self.module).build(source)
+            logger.warning("%s: %s; %s", self.key, describe_unfinished(results.unfinished, len(results.folders)), cure)
+        exhibit: Exhibit = getattr(import_module(self.module), self.function)(results)
         return exhibit
 
 
@@ -264,8 +220,4 @@ def of_run(run: Run) -> list[Artefact]:
 
 def all_cells(run: Run) -> list[Cell]:
     """Return the cells of all artefacts of ``all``."""
-    return _distinct(cell for entry in of_run(run) if not entry.reads_all for cell in entry.cells_of(run))
-
-
-def _distinct(cells: Iterable[Cell]) -> list[Cell]:
-    return list(dict.fromkeys(cells))
+    return [*dict.fromkeys(cell for entry in of_run(run) if not entry.reads_all for cell in entry.cells_of(run))]

@@ -6,6 +6,7 @@ All files are deterministic.
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import groupby
 
 import pandas as pd
@@ -157,6 +158,12 @@ def interval_of(frame: pd.DataFrame, name: str, form: Form, between: str = "–"
     return (text + ("; seed 0: " + alone).where(alone != "", "")).str.removeprefix("; ")
 
 
+def points(frame: pd.DataFrame, name: str, missing: str = "", **parts: pd.Series) -> list[Entry]:
+    """Return a column of differences in points, with their intervals."""
+    below = interval_of(frame, name, partial(signed, digits=1), ", ")
+    return entries(frame[name], signed, missing, below=below, **parts)
+
+
 def factors(frame: pd.DataFrame, name: str, form: Form, is_lacking: pd.Series, between: str = "–") -> list[Entry]:
     """Format ratios: blank if a side costs nothing, without interval if the interval is unbounded."""
     known = frame.filter(regex=f"^{name}(_low|_high)?$").astype(float)
@@ -166,11 +173,7 @@ def factors(frame: pd.DataFrame, name: str, form: Form, is_lacking: pd.Series, b
 
 
 def side_by_side(
-    frame: pd.DataFrame,
-    name: str,
-    form: Form,
-    unit: float = 1.0,
-    **parts: pd.Series | str,
+    frame: pd.DataFrame, name: str, form: Form, unit: float = 1.0, **parts: pd.Series | str
 ) -> dict[str, list[Entry]]:
     """Return the columns ``published_NAME`` and ``NAME``. ``parts`` belong to the measured one."""
     return {
@@ -212,29 +215,29 @@ def row_labels(rows: pd.DataFrame, *names: str, heads: Sequence[str] = ("Method"
 
 def results_table(
     results: Results,
-    label: str,
-    caption: str,
     rows: pd.MultiIndex,
     groups: Groups,
-    legend: Iterable[str],
     frame: pd.DataFrame,
+    also: Iterable[str] = (),
+    caption: str = "",
 ) -> Table:
     """Build a table of results. In one of a simulated run, the measured columns are called "Sim." and nothing is bold.
 
     Args:
         results: The cells that the table shows.
-        label: The table's name for cross references.
-        caption: The caption, without the settings of the run.
         rows: Section and labels of each row.
         groups: Columns of entries. Columns of published values that the paper lacks are dropped.
-        legend: Notes below the table. Those on bold numbers begin with "Bold".
         frame: The tidy form; its index, if it has names, becomes columns.
+        also: Notes below the legend. A note on bold numbers begins with "Bold".
+        caption: Takes the place of the artefact's.
     """
-    shown, lines = lay_out(rows, groups), list(legend)
+    shown = lay_out(rows, groups)
+    tidy = frame.reset_index() if frame.index.names[0] else frame
+    described = notes.describe_run(results, tidy, also, caption)
     if results.simulated:
         # No number of a simulated run is the best of anything.
         shown = shown.map(lambda entry: entry._replace(mark="")).rename(columns={"Meas.": "Sim."}, level=2)
-        lines = [line.replace("Meas.", "Sim.") for line in lines if not line.startswith("Bold")]
+        lines = (line.replace("Meas.", "Sim.") for line in described["notes"] if not line.startswith("Bold"))
+        described["notes"] = tuple(lines)
     is_shown = ["publ." not in name[2].lower() or any(entry.text for entry in shown[name]) for name in shown]
-    tidy = frame.reset_index() if frame.index.names[0] else frame
-    return Table(label=label, shown=shown.loc[:, is_shown], frame=tidy, **notes.describe_run(results, caption, lines))
+    return Table(shown=shown.loc[:, is_shown], **described)

@@ -39,8 +39,6 @@ Overrides = Annotated[
 ]
 BenchmarkKey = Annotated[str, typer.Option("--benchmark", help="A key of config/benchmarks.yaml.")]
 MethodKey = Annotated[str, typer.Option("--method", help="A key of config/methods.yaml.")]
-BackboneRow = Annotated[str, typer.Option("--backbone", help="A key of config/backbones.yaml, or pool.")]
-Seed = Annotated[int, typer.Option("--seed", help="Training seed.")]
 
 
 def _version(is_given: bool) -> None:

@@ -21,8 +21,7 @@ import orjson
 import pyarrow.parquet as pq
 
 from analysis import registry
-from analysis.finished_cells import read_run
-from analysis.provenance import answers_of
+from analysis.finished_cells import answers_of, read_run
 from cli import reports, signals
 from gmr.enumeration import Selection, enumerate_steps
 from harness.benchmarks import catalogue

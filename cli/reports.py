@@ -71,23 +71,21 @@ def write(name: str, run: Run) -> list[Path]:
     if name == "inspect":
         return _write_logs(run, folder / name)
     identity(name, run).write()
-    if name == "page":
-        from analysis import page
-
-        files = [folder / "index.html"]
-        all_of_it = command(run, files[0])
-        older = [each.key for each in registry.of_run(run) if _is_older(each, run)]
-        lacking = page.write(run, older)
-        if older:
-            what = "tables and figures on it are outdated (code, settings or cells have changed); make them again"
-            logging.warning("%d %s: %s", len(older), what, all_of_it)
-        if lacking:
-            logging.info("%d further tables and figures are not made yet: %s", len(lacking), all_of_it)
-    else:
+    if name != "page":
         from analysis import exhibit
 
-        files = exhibit.write(registry.artefact(name).build(run), folder, name)
-    return files
+        return exhibit.write(registry.artefact(name).build(run), folder, name)
+    from analysis import page
+
+    all_of_it = command(run, folder / "index.html")
+    older = [each.key for each in registry.of_run(run) if _is_older(each, run)]
+    lacking = page.write(run, older)
+    if older:
+        what = "tables and figures on it are outdated (code, settings or cells have changed); make them again"
+        logging.warning("%d %s: %s", len(older), what, all_of_it)
+    if lacking:
+        logging.info("%d further tables and figures are not made yet: %s", len(lacking), all_of_it)
+    return [folder / "index.html"]
 
 
 def _write_logs(run: Run, folder: Path) -> list[Path]:

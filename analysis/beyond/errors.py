@@ -6,8 +6,8 @@ import pandas as pd
 
 from analysis.exhibit import NOT_RUN, Entry
 from analysis.finished_cells import FinishedCell
+from analysis.frames import Results
 from analysis.notes import WITHOUT_VERDICT as NAMES
-from analysis.registry import Source
 from analysis.table import Table, by_benchmark, entries, format_series, results_table, row_labels
 from harness.benchmarks.items import Status
 from harness.sandbox import Outcome
@@ -17,12 +17,11 @@ _ENDS = [outcome.value for outcome in Outcome if outcome is not Outcome.SANDBOX_
 _STOPPED = ["cpu_limit", "wall_limit", "memory_limit", "output_limit", "killed"]
 
 
-def build(source: Source) -> Table:
-    results = source.results()
+def build(results: Results) -> Table:
     frame = results.frame[results.frame["was_run"]].join(results.per_row(_ends))
     groups = {(title, n): _group(rows) for _, title, n, rows in by_benchmark(results, frame)}
     rows = row_labels(results.ran)
-    return results_table(results, "errors", source.caption, rows, groups, source.legend, frame[frame["ran"]])
+    return results_table(results, rows, groups, frame[frame["ran"]])
 
 
 def _ends(cells: Sequence[FinishedCell]) -> dict[str, float]:

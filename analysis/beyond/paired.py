@@ -1,16 +1,15 @@
 """Paired comparison of one row with every other row of the main table: accuracy, cost, and power of the test."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 import pandas as pd
 
 from analysis import bounds
 from analysis.exhibit import BEST, NOT_RUN, Entry, signed
-from analysis.finished_cells import FinishedCell
+from analysis.finished_cells import read
 from analysis.frames import AVERAGE, IDENTITY, KEY, Results, with_costs
 from analysis.paired_tests import ALPHA, against, compare, detectable_note, p_value
-from analysis.registry import Source
-from analysis.table import Table, by_benchmark, entries, factors, interval_of, labels_of, results_table, row_labels
+from analysis.table import Table, by_benchmark, entries, factors, labels_of, points, results_table, row_labels
 
 _SIDE = ["published", "published_cost_per_query", "measured", *IDENTITY]
 _NAMES = {
@@ -20,15 +19,13 @@ _NAMES = {
 }
 
 
-def build(source: Source) -> Table:
+def build(results: Results) -> Table:
     """Compare the reference with every other row of the main table."""
-    results, again = source.results(), source.asked_again()
-    margin = source.preset.margin
-    heads = ("Against", "LLM")
-    if len(results.rows_to_show) == 1:
+    margin, heads = results.run.margin, ("Against", "LLM")
+    if len(results.rows) == 1:
         nothing, caption = {("", ""): {"Diff.": [Entry()]}}, "One row, with no other to compare it with."
         rows, frame = labels_of([("", "no other row", "")], heads), pd.DataFrame(columns=KEY)
-        return results_table(results, "paired", caption, rows, nothing, [], frame)
+        return results_table(results, rows, nothing, frame, caption=caption)
     reference = results.reference
     frame = _frame(results, reference, margin).join(bounds.against_mix(results))
     name = results.rows.loc[reference, "name"]
@@ -38,9 +35,9 @@ def build(source: Source) -> Table:
         test = entries(rows["p"], p_value, NOT_RUN, mark=_bold(rows["p"]))
         groups["Avg.", ""] = {**_differences(rows), "p": test, **_not_worse(rows, margin)}
     caption = f"{name} against every other row, on the same questions."
-    rows = row_labels(results.rows_to_show.drop(index=[reference]), heads=heads)
-    legend = [*source.legend, *_legend(results, frame, margin), *_noise_floor(results, again)]
-    return results_table(results, "paired", caption, rows, groups, legend, frame)
+    rows = row_labels(results.rows.drop(index=[reference]), heads=heads)
+    also = (*_legend(results, frame, margin), *_noise_floor(results))
+    return results_table(results, rows, groups, frame, also, caption)
 
 
 def _frame(results: Results, reference: tuple[str, str], margin: float | None) -> pd.DataFrame:
@@ -48,7 +45,7 @@ def _frame(results: Results, reference: tuple[str, str], margin: float | None) -
     table, keys = with_costs(results.frame, results), [*results.benchmarks]
     if results.has_average:
         table, keys = pd.concat([table, results.averages]), [*keys, AVERAGE]
-    others = results.rows_to_show.index.drop(reference)
+    others = results.rows.index.drop(reference)
     index = pd.MultiIndex.from_tuples([(*row, key) for row in others for key in keys], names=KEY)
     rows = table.loc[index, _SIDE]
     other = table.loc[[(*reference, key) for *_, key in index], _SIDE].set_axis(index)
@@ -77,11 +74,8 @@ def _group(rows: pd.DataFrame, margin: float | None) -> dict[str, list[Entry]]:
 
 
 def _differences(rows: pd.DataFrame) -> dict[str, list[Entry]]:
-    below = interval_of(rows, "difference", lambda points: signed(points, 1), ", ")
-    return {
-        "Publ. diff.": entries(rows["published_difference"], signed),
-        "Diff.": entries(rows["difference"], signed, NOT_RUN, below=below),
-    }
+    published = entries(rows["published_difference"], signed)
+    return {"Publ. diff.": published, "Diff.": points(rows, "difference", NOT_RUN)}
 
 
 def _not_worse(rows: pd.DataFrame, margin: float | None) -> dict[str, list[Entry]]:
@@ -100,11 +94,11 @@ def _ratio(value: float) -> str:
     return f"{value:.{1 if value >= 10 else 2 if value >= 0.1 else 3}f}"
 
 
-def _noise_floor(results: Results, again: Iterable[FinishedCell]) -> Iterator[str]:
+def _noise_floor(results: Results) -> Iterator[str]:
     """Yield how often repeated single calls get another verdict, if any were repeated."""
     found = []
-    for cell in again:
-        run = cell.run
+    for folder in results.again:
+        run = (cell := read(folder)).run
         first = results.cells_by_row.get((run.method, run.backbone, run.benchmark))
         if first is not None:
             pair = compare(first, [cell])

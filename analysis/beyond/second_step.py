@@ -11,13 +11,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from analysis.beyond.tree import accuracy_of, difference, points_of, read_tree, table_of
+from analysis.beyond.tree import accuracy_of, difference, read_tree, table_of
 from analysis.exhibit import format_cost
-from analysis.frames import UNIT, percent
+from analysis.frames import UNIT, Results, percent
 from analysis.paired_tests import ENDS, holm, p_value
-from analysis.registry import Source
 from analysis.statistics import accuracy
-from analysis.table import Groups, Table, entries
+from analysis.table import Groups, Table, entries, points
 
 _SECOND = ["backbone", "step2_backbone", "step2_reads", "step2_temperature", "tool_output"]
 _STEPS = ["step1_passes", "step1_correct", "step2_correct", "cost_steps"]
@@ -38,10 +37,9 @@ class Policy(NamedTuple):
     cost: pd.Series
 
 
-def build(source: Source) -> Table:
+def build(results: Results) -> Table:
     """Return one row per comparison and policy. Raises UserError if no enumeration fits the cells."""
-    results = source.results()
-    with read_tree(source, results, *_SECOND, *_STEPS) as (nodes, digest):
+    with read_tree(results, *_SECOND, *_STEPS) as (nodes, digest):
         tests = results.cells[0].items["item_id"]
     policies = [*_policies(nodes)]
     for key, cells in results.cells_by_row.items():
@@ -51,7 +49,7 @@ def build(source: Source) -> Table:
     rows = pd.DataFrame([*_comparisons(nodes, tests), *_measured(policies, tests)])
     rows["p_holm"] = holm(rows["p"].where(rows["section"] == "primary"))
     frame = rows.reindex(columns=[*_TEXT, *_NUMBERS])
-    return table_of(source, results, "second_step", frame, _groups(frame), digest)
+    return table_of(results, frame, _groups(frame), digest)
 
 
 def _step_2(nodes: pd.DataFrame, first: str, second: str, kind: str) -> pd.DataFrame:
@@ -140,7 +138,7 @@ def _groups(frame: pd.DataFrame) -> Groups:
             "all calls (1e-4)": entries(UNIT * frame["cost"], format_cost),
         },
         ("Difference", ""): {
-            "points": points_of(frame, "difference"),
+            "points": points(frame, "difference"),
             "won": entries(frame["first_alone"], "{:.0f}"),
             "lost": entries(frame["second_alone"], "{:.0f}"),
             "p": entries(frame["p"], p_value),

@@ -2,20 +2,18 @@
 
 import math
 from collections.abc import Iterator, Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from analysis import bounds
-from analysis.exhibit import Entry, entries, signed
+from analysis.exhibit import entries
+from analysis.finished_cells import identity
 from analysis.frames import KEY, Key, Results
 from analysis.paired_tests import ENDS
-from analysis.provenance import identity
-from analysis.registry import Source
 from analysis.statistics import Array, Spread
-from analysis.table import Table, interval_of, results_table, row_labels
+from analysis.table import Table, interval_of, points, results_table, row_labels
 from harness.runner.layout import SINGLE
 
 _NUMBERS = [*(f"{name}{end}" for name in ("accuracy", "gain", "above_mix") for end in ENDS), "p", "sd", "gaining"]
@@ -68,28 +66,22 @@ def lead_over_mix(row: Array, models: Array) -> Array:
     return leads
 
 
-def build(source: Source) -> Table:
+def build(results: Results) -> Table:
     """Return one row per method and benchmark."""
-    results = source.results()
     frame = pd.DataFrame([record for key in results.benchmarks for record in _records(results, key)])
     frame[_NUMBERS] = frame[_NUMBERS].astype(float)
-
-    def with_ends(name: str, form: Any = signed) -> list[Entry]:
-        ends = interval_of(frame, name, partial(signed, digits=1) if form is signed else "{:.1f}", ", ")
-        return entries(frame[name], form, below=ends)
-
     shown = {
         "splits": entries(frame["splits"], "{:.0f}"),
-        "accuracy (%)": with_ends("accuracy", "{:.2f}"),
-        "gain": with_ends("gain"),
+        "accuracy (%)": entries(frame["accuracy"], "{:.2f}", below=interval_of(frame, "accuracy", "{:.1f}", ", ")),
+        "gain": points(frame, "gain"),
         "SD": entries(frame["sd"], "{:.2f}"),
         "splits with a gain (%)": entries(frame["gaining"], "{:.0f}"),
         "cost ×": entries(frame["cost_ratio"], "{:.2f}"),
-        "vs. mix": with_ends("above_mix"),
+        "vs. mix": points(frame, "above_mix"),
     }
     rows = row_labels(frame, "benchmark", "where", "name", heads=("Training questions", "Row"))
-    caption = f"{source.caption} {results.rows.loc[results.reference, 'name']}."
-    return results_table(results, "splits", caption, rows, {("", ""): shown}, source.legend, frame)
+    caption = f"{results.artefact.caption} {results.rows.loc[results.reference, 'name']}."
+    return results_table(results, rows, {("", ""): shown}, frame, caption=caption)
 
 
 def _records(results: Results, benchmark: str) -> Iterator[dict[str, Any]]:

@@ -7,7 +7,6 @@ question (gmr/enumeration.py), so the oracle and every constant choice are known
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -17,20 +16,17 @@ import pandas as pd
 
 from analysis import bounds
 from analysis.exhibit import Entry, format_cost, signed
-from analysis.finished_cells import read_table, short
+from analysis.finished_cells import identity, read_table, short
 from analysis.frames import UNIT, Results, percent
 from analysis.paired_tests import ENDS, p_value
-from analysis.provenance import identity
-from analysis.registry import Source
 from analysis.statistics import Array, Jackknife, accuracy
-from analysis.table import Groups, Table, entries, interval_of, results_table, row_labels
+from analysis.table import Groups, Table, entries, interval_of, points, results_table, row_labels
 from harness.errors import UserError
 from harness.llm.archive import data_of
 from harness.runner import layout
 from harness.runner.results import TEST_SPLIT, check_tables
 
 FIXED = ("fixed_step", layout.POOL)
-_SAME = "make both with the same settings (`gmr enumerate`)"
 _PATH = ["backbone", "role", "stored"]
 _MEASURES = ("accuracy", "difference", "above_random", "gained")
 _NUMBERS = [f"{name}{end}" for name in _MEASURES for end in ENDS] + ["cost_all_calls", "p", "p_random", "regret"]
@@ -44,31 +40,30 @@ class Baselines(NamedTuple):
     oracle: Array
 
 
-def build(source: Source) -> Table:
+def build(results: Results) -> Table:
     """Return one row per path, effect, bound and method. Raises UserError if no enumeration fits the cells."""
-    results = source.results()
     benchmark, _ = results.only_benchmark()
-    nodes, digest = _nodes(source, results)
+    nodes, digest = _nodes(results)
     frame = pd.DataFrame([*_rows(results, nodes, benchmark)])
     # No p for paths, which are many, and bounds, which are chosen on these questions: it would mislead.
     frame.loc[frame["section"].isin(["bounds", "paths"]), ["p", "p_random"]] = np.nan
     frame = frame.reindex(columns=list(dict.fromkeys(["section", "title", "on", *_NUMBERS, *frame.columns])))
-    return table_of(source, results, "tree", frame, _groups(frame), digest)
+    return table_of(results, frame, _groups(frame), digest)
 
 
-def table_of(source: Source, results: Results, label: str, frame: pd.DataFrame, groups: Groups, digest: str) -> Table:
+def table_of(results: Results, frame: pd.DataFrame, groups: Groups, digest: str) -> Table:
     """Build a table with a row for each ``section``, ``title`` and ``on`` of a frame from an enumeration."""
     [(benchmark, title)] = results.benchmarks.items()
     frame = frame.assign(on=frame["on"].fillna("").replace(results.published.backbones))
-    caption = f"{source.caption} {title}, {results.questions(benchmark)}."
+    caption = f"{results.artefact.caption} {title}, {results.questions(benchmark)}."
     rows = row_labels(frame, "section", "title", "on", heads=("Row", "LLM"))
-    table = results_table(results, label, caption, rows, groups, source.legend, frame)
+    table = results_table(results, rows, groups, frame, caption=caption)
     return replace(table, provenance={**table.provenance, "enumeration": short(digest)})
 
 
-def _nodes(source: Source, results: Results) -> tuple[pd.DataFrame, str]:
+def _nodes(results: Results) -> tuple[pd.DataFrame, str]:
     """Load ``correct`` and ``cost`` (of all calls) of each path by test question, and the digest of the table."""
-    with read_tree(source, results, *_PATH, "correct", "cost_total") as (table, digest):
+    with read_tree(results, *_PATH, "correct", "cost_total") as (table, digest):
         table = table[table["split"] == TEST_SPLIT].rename(columns={"cost_total": "cost"})
         paths = pd.MultiIndex.from_frame(table[_PATH].drop_duplicates())
         wide = table.pivot(index="item_id", columns=_PATH, values=["correct", "cost"]).astype(float)
@@ -80,13 +75,13 @@ def _nodes(source: Source, results: Results) -> tuple[pd.DataFrame, str]:
 
 
 @contextmanager
-def read_tree(source: Source, results: Results, *names: str) -> Iterator[tuple[pd.DataFrame, str]]:
+def read_tree(results: Results, *names: str) -> Iterator[tuple[pd.DataFrame, str]]:
     """Read columns of the enumeration of the preset, else of a recording, and its digest.
 
     Raises UserError if there is none, if it lacks test questions of the run or has other rules, or if it is damaged,
     as an error in the block shows, too.
     """
-    run, (benchmark, _) = source.preset, results.only_benchmark()
+    run, (benchmark, _) = results.run, results.only_benchmark()
     trees = [layout.tree(run.name, benchmark), *(each.results / "tree" / benchmark for each in run.recorded)]
     cure = f"make it with `gmr enumerate --preset {run.name} --benchmark {benchmark}`, which asks only what no log has"
     folder = next((tree for tree in trees if (tree / "run.json").is_file()), None)
@@ -119,9 +114,6 @@ def _rows(results: Results, nodes: pd.DataFrame, benchmark: str) -> Iterator[dic
         title, on = results.rows.loc[key, ["method_title", "backbone_title"]]
         if key == FIXED:
             choice = cells[key][0].rows("decisions", ["choice"])["choice"].iloc[0]
-            path = next((path for path, name in names.items() if name == choice), None)
-            if path is None or (correct[path].to_numpy() != verdicts[key][0]).any():
-                raise UserError(f"the enumeration has other verdicts on {choice} than the cell of {FIXED[0]}", _SAME)
             title += f" ({choice})"
         about = {"section": "methods", "title": title, "on": on, "method": key[0]}
         paid = results.measured.loc[(*key, benchmark), "cost_per_query_all_calls"]
@@ -201,19 +193,14 @@ def accuracy_of(frame: pd.DataFrame) -> list[Entry]:
     return entries(frame["accuracy"], "{:.2f}", below=interval_of(frame, "accuracy", "{:.1f}"))
 
 
-def points_of(frame: pd.DataFrame, name: str) -> list[Entry]:
-    """Return a column of differences in points with their intervals."""
-    return entries(frame[name], signed, below=interval_of(frame, name, partial(signed, digits=1), ", "))
-
-
 def _groups(frame: pd.DataFrame) -> Groups:
     return {
         ("Answers", ""): {
             "accuracy (%)": accuracy_of(frame),
             "all calls (1e-4)": entries(UNIT * frame["cost_all_calls"], format_cost),
         },
-        ("Difference", ""): {"points": points_of(frame, "difference"), "p": entries(frame["p"], p_value)},
-        ("Above random", ""): {"points": points_of(frame, "above_random"), "p": entries(frame["p_random"], p_value)},
+        ("Difference", ""): {"points": points(frame, "difference"), "p": entries(frame["p"], p_value)},
+        ("Above random", ""): {"points": points(frame, "above_random"), "p": entries(frame["p_random"], p_value)},
         ("Oracle of the tree", ""): {
             "gained": entries(frame["gained"], signed, below=interval_of(frame, "gained", signed, " to ")),
             "regret (points)": entries(frame["regret"], signed),

@@ -3,7 +3,7 @@
 To add a column, add it to :func:`_columns`, and its legend to ``config/artefacts.yaml``.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import pandas as pd
 
@@ -11,29 +11,27 @@ from analysis import bounds, notes
 from analysis.exhibit import NO, YES, Entry
 from analysis.frames import AVERAGE, Results
 from analysis.paired_tests import ALPHA, against, holm
-from analysis.registry import Source
 from analysis.table import Table, accuracies, by_benchmark, results_table, row_labels
 
 
-def build(source: Source) -> Table:
+def build(results: Results) -> Table:
     """Return the published rows in the paper's order, then the others."""
-    results = source.results()
     tied = _tied(results)
     # With several benchmarks only the average has the signs.
     of_column = [] if results.has_average else tied
     frame = results.frame.join(bounds.against_mix(results))
     if results.has_average:
-        order = [(*row, key) for row in results.rows_to_show.index for key in (*results.benchmarks, AVERAGE)]
+        order = [(*row, key) for row in results.rows.index for key in (*results.benchmarks, AVERAGE)]
         frame = pd.concat([frame, results.averages]).loc[order]
     groups = {(title, n): _columns(values, of_column) for _, title, n, values in by_benchmark(results, frame)}
     if results.has_average:
         groups["Avg.", ""] = _columns(frame.xs(AVERAGE, level="benchmark", drop_level=False), tied)
-    rows, flags = results.rows_to_show, ("multi_agent", "routing")
+    rows, flags = results.rows, ("multi_agent", "routing")
     rows = rows.assign(**{name: rows[name].map({True: YES, False: NO}).fillna("") for name in flags})
     names, heads = ("family", "method_title", "backbone_title", *flags), ("Method", "LLM", "M", "R")
     labels = row_labels(rows, *names, heads=heads)
-    legend = [*source.legend, *_legend(results)]
-    return results_table(results, "main-table", source.caption, labels, groups, legend, frame)
+    also = (*notes.without_verdict(results), *notes.secondary_rules(results))
+    return results_table(results, labels, groups, frame, also)
 
 
 def _columns(values: pd.DataFrame, tied: Sequence[tuple[str, str]]) -> dict[str, list[Entry]]:
@@ -50,11 +48,3 @@ def _tied(results: Results) -> list[tuple[str, str]]:
     best = measured.astype(float).idxmax()
     adjusted = holm(against(results, best[:2])["p"].xs(key, level="benchmark"))
     return [best[:2], *adjusted.index[adjusted >= ALPHA]]
-
-
-def _legend(results: Results) -> Iterator[str]:
-    uneven = results.averages.loc[results.averages["uneven"].eq(True), "name"]
-    if results.has_average and len(uneven):
-        yield f"No average over benchmarks with different seeds: {', '.join(uneven)}."
-    yield from notes.without_verdict(results)
-    yield from notes.secondary_rules(results)

@@ -1,4 +1,4 @@
-"""Accuracy against cost of a question for every row of the main table, with published and measured frontiers."""
+"""Figures of accuracy and cost: of every row of the main table, with frontiers, and by the maximum depth."""
 
 import functools
 import math
@@ -17,9 +17,10 @@ from matplotlib.transforms import Bbox
 from numpy.typing import NDArray
 
 from analysis import bounds, notes
+from analysis.exhibit import format_series
 from analysis.figure import COLUMN, EDGE, SMALL, Figure, bars, draw_frontier, fold, looks, on_frontier
 from analysis.frames import UNIT, Results, with_costs
-from analysis.registry import Source
+from analysis.statistics import mean
 from harness.runner.layout import POOL, SINGLE
 
 _SIDES = ("published", "measured")
@@ -40,9 +41,8 @@ class _MinorTicks(LogFormatter):
         return f"{x:g}" if super().__call__(x, pos) else ""
 
 
-def build(source: Source) -> Figure:
+def build(results: Results) -> Figure:
     """Return the figure of one benchmark. Raises UserError for cells of several."""
-    results = source.results()
     benchmark, title = results.only_benchmark()
     frame = with_costs(results.frame.xs(benchmark, level="benchmark", drop_level=False), results)
     swept = {cell.run.method: cell.run.swept[0] for cell in results.cells if cell.run.swept}
@@ -64,11 +64,9 @@ def build(source: Source) -> Figure:
     left_out = [f"Left out, since a logarithmic axis cannot show a cost of 0: {', '.join(free)}."] * bool(len(free))
     unit, lines = _unit(results, frame, panels), _lines(frame, bounds.of_pool(results, benchmark))
     return Figure(
-        label=f"pareto-{benchmark}",
-        **notes.describe_run(results, source.caption, [*source.legend, *left_out]),
+        **notes.describe_run(results, frame.reset_index(), left_out),
         draw=functools.partial(_draw, panels, frame[is_method], lines, unit, results.own),
         inches=(COLUMN, 0.9 + 1.75 * len(panels) + _LINE_INCHES * math.ceil(titles / 2)),
-        frame=frame.reset_index(),
     )
 
 
@@ -195,3 +193,47 @@ def _short(titles: pd.Series) -> pd.Series:
     """Return the parts after the last hyphen (14B of qwen-2.5-14B) if they are distinct, else the titles."""
     sizes = titles.str.rpartition("-")[2]
     return sizes if sizes.nunique() == titles.nunique() else titles
+
+
+def depth(results: Results) -> Figure:
+    """Return accuracy and cost by the maximum depth φ. Raises UserError for cells of several benchmarks."""
+    _, title = results.only_benchmark()
+    depths = results.per_row(lambda cells: {"mean_depth": mean([cell.items["depth"] for cell in cells]).mean})
+    # The paper prints no numbers for this figure.
+    blank = dict.fromkeys(("published", "published_total", "published_questions"), float("nan"))
+    frame = with_costs(results.with_measured(pd.DataFrame(blank, index=results.measured.index)), results)
+    # From run.json: the configuration may have changed since.
+    limits = {cell.run.method: cell.run.config["max_depth"] for cell in results.cells}
+    frame = frame.join(depths).assign(max_depth=[limits[method] for method, *_ in frame.index]).sort_values("max_depth")
+    return Figure(
+        **notes.describe_run(results, frame.reset_index()),
+        draw=functools.partial(_draw_depth, title, frame),
+        inches=(COLUMN, 3.4),
+    )
+
+
+def _draw_depth(title: str, frame: pd.DataFrame, picture: Picture) -> None:
+    upper, lower = picture.subplots(2, sharex=True)
+    percents = pd.DataFrame({"mean": 100 * frame["fraction"], **frame[["low", "high", "seed0"]]})
+    costs = UNIT * frame[["cost_per_query", "cost_low", "cost_high", "cost_seed0"]].set_axis(percents.columns, axis=1)
+    # Seed 0 alone, if there are several seeds: the paper has one training.
+    percents["seed0"] = percents["seed0"].where(frame["several"])
+    _line(upper, frame["max_depth"], percents)
+    _line(lower, frame["max_depth"], costs)
+    upper.set_title(title)
+    upper.set_ylabel("accuracy (%)")
+    lower.set_ylabel("cost of a question (1e-4)")
+    lower.set_ylim(bottom=0)
+    lower.set_xlabel(r"maximum depth $\phi$ (mean depth reached)", parse_math=True)
+    ticks = format_series(frame["max_depth"], "{:g}\n") + format_series(frame["mean_depth"], "({:.2f})")
+    picture.align_ylabels()
+    lower.set_xticks(list(frame["max_depth"]), list(ticks))
+
+
+def _line(panel: Axes, at: pd.Series, values: pd.DataFrame) -> None:
+    color, _ = looks([])["gmr"]
+    reach = bars(values["mean"], values["low"], values["high"])
+    style: dict[str, Any] = {"color": color, "marker": "o", "markersize": 3.5, "linewidth": 1}
+    panel.errorbar(at, values["mean"], yerr=reach, **style, elinewidth=0.8, capsize=2)
+    if values["seed0"].notna().any():
+        panel.plot(at, values["seed0"].astype(float), linestyle="", marker="x", markersize=4, color="black")

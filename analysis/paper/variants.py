@@ -10,9 +10,8 @@ from analysis.exhibit import NO, NOT_RUN, YES, Form, signed
 from analysis.figure import on_frontier
 from analysis.frames import KEY, QUESTIONS, Results, mean_with_interval, with_costs
 from analysis.paired_tests import ENDS, comparisons, detectable_note, p_value
-from analysis.registry import Source
 from analysis.table import Table, by_benchmark, entries, factors, format_series, interval_of, labels_of
-from harness.files import Declaration, Distinct, Many, Text, check
+from harness.files import Declaration, Distinct, Many, check
 from harness.runner.layout import POOL
 
 REFERENCE = "gmr"
@@ -28,32 +27,27 @@ _NAMES = {
 class VariantOptions(Declaration):
     """Options of a table of variants in ``config/artefacts.yaml``."""
 
-    design: Text  # the label of the table
     printed: Distinct[str] = ()  # further tables of the paper; the first that prints a number counts
     saved: bool = False  # costs are shown as GMR's savings, else as multiples of GMR's
     twins: Many[str] = ()  # one configuration trained twice
     is_sweep: bool = False  # a sweep of one setting, which also shows steps and the Pareto frontier
 
 
-def build(source: Source) -> Table:
+def build(results: Results) -> Table:
     """Return one row per method and benchmark. Raises UserError for a slip in the options."""
     where = "the options of a table of variants, config/artefacts.yaml"
-    options: VariantOptions = check(dict(source.options), VariantOptions, where)
-    results = source.results()
+    options: VariantOptions = check(dict(results.artefact.options), VariantOptions, where)
     titles = {REFERENCE: REFERENCE} | {cell.run.method: cell.run.method_title for cell in results.cells}
     frame = _frame(options, results)
-    variants = sorted(titles.keys() - {REFERENCE})
     scaled = table.scaled_to(frame)
     parts = [_groups(options, rows, titles[REFERENCE], scaled) for *_, rows in by_benchmark(results, frame)]
-    # A table of one variant needs a different label than the table of all.
-    label = "-".join([options.design, *variants]).replace("_", "-") if len(variants) == 1 else options.design
     rows = [
         (key, f"{results.benchmarks[key]}, {results.questions(key)}", titles[method], seeds.replace(" ", ", "))
         for (method, _, key), seeds in frame["seeds"].fillna("").items()
     ]
-    groups, legend = table.stack_benchmarks(parts), [*source.legend, *_legend(options, results, frame, titles)]
+    groups, also = table.stack_benchmarks(parts), detectable_note(frame["detectable"], results.benchmarks)
     labels = labels_of(rows, ("Benchmark", "Configuration", "Seeds"))
-    return table.results_table(results, label, source.caption, labels, groups, legend, frame)
+    return table.results_table(results, labels, groups, frame, [*also, *_twins(options.twins, results, frame, titles)])
 
 
 def _frame(options: VariantOptions, results: Results) -> pd.DataFrame:
@@ -111,14 +105,8 @@ def _saving(ratio: float) -> str:
     return signed(100 * (1 - 1 / ratio)).removeprefix("+")
 
 
-def _legend(options: VariantOptions, results: Results, frame: pd.DataFrame, titles: Mapping[str, str]) -> Iterator[str]:
-    yield from detectable_note(frame["detectable"], results.benchmarks)
-    if options.twins:
-        yield from _twins(options.twins, results, frame, titles)
-
-
 def _twins(twins: Sequence[str], results: Results, frame: pd.DataFrame, titles: Mapping[str, str]) -> Iterator[str]:
-    pairs = {key: [(method, POOL, key) for method in twins] for key in results.benchmarks}
+    pairs = {key: [(method, POOL, key) for method in twins] for key in results.benchmarks if twins}
     gains = comparisons(results, {first: (first, second) for first, second in pairs.values()}).dropna(subset="n")
     parts = []
     for first, gain in gains.iterrows():

@@ -38,8 +38,7 @@ def show(
     """Show a trajectory step by step; without a question's id, list all questions with their verdicts."""
     if item is not None and (wrong or lost_to or won_against):
         raise UserError("--wrong, --lost-to and --won-against filter the list; omit them or the question")
-    from analysis.beyond.trajectories import records
-    from cli.trajectory_printer import question_lines, record_lines
+    from analysis.beyond.trajectories import question_lines, record_lines, records
     from harness.runner.results import SIMULATED_WARNING
 
     run = last_run(name)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cli import signals
-from cli.app import BackboneRow, BenchmarkKey, MethodKey, Overrides, PresetName, Seed, app, last_run, run_of
+from cli.app import BenchmarkKey, MethodKey, Overrides, PresetName, app, last_run, run_of
 from harness.errors import UserError, check_names
 
 if TYPE_CHECKING:
@@ -154,10 +154,7 @@ def _recordings(run: Run) -> bool:
 @app.command()
 def forecast(
     name: PresetName,
-    artefacts: Annotated[
-        list[str] | None,
-        typer.Argument(help="Artefacts; default: all."),
-    ] = None,
+    artefacts: Annotated[list[str] | None, typer.Argument(help="Artefacts; default: all.")] = None,
     speed: Annotated[
         tuple[float, float] | None,
         typer.Option(
@@ -213,8 +210,8 @@ def cell(
     name: PresetName,
     method: MethodKey,
     benchmark: BenchmarkKey,
-    backbone: BackboneRow,
-    seed: Seed = 0,
+    backbone: Annotated[str, typer.Option(help="A key of config/backbones.yaml, or pool.")],
+    seed: Annotated[int, typer.Option(help="Training seed.")] = 0,
     overrides: Overrides = None,
 ) -> None:
     """Run one cell: a method on a benchmark with a backbone and a seed. Resumes where it stopped."""

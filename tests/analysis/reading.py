@@ -14,7 +14,8 @@ from matplotlib.text import Text
 
 from analysis.exhibit import Entry
 from analysis.exhibit import csv as tidy
-from analysis.registry import Source, artefact
+from analysis.frames import Results
+from analysis.registry import artefact
 
 
 class Row(NamedTuple):
@@ -96,10 +97,11 @@ def __getattr__(name: str) -> Callable[..., Read]:
     if name.startswith("_"):
         raise AttributeError(name)
     entry = artefact({"benchmark_cost": "gsm_cost", "roles": "roles13"}.get(name, name))
+    entry = entry.model_copy(update={"caption": "Caption.", "legend": ()})
 
     def build(*cells: Path, preset: Any = PRESET, again: tuple[Path, ...] = ()) -> Read:
-        source = Source(preset, cells, again=again, options=entry.options)
-        return Read(importlib.import_module(entry.module).build(source))
+        function = getattr(importlib.import_module(entry.module), entry.function)
+        return Read(function(Results(preset, entry, cells, again=again)))
 
     return build
 

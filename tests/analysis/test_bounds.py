@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 from scipy.stats import bootstrap
 
+from analysis import bounds as bounded
 from analysis import figure
-from analysis.beyond import router_bounds as bounded
 from analysis.beyond.splits import lead_over_mix, over_splits
 from analysis.bounds import Answers, Bounds, mixes
 from harness.errors import UserError

@@ -8,11 +8,11 @@ import pytest
 from statsmodels.stats.contingency_tables import mcnemar
 
 from analysis.exhibit import md_escape, write
-from analysis.paper.claims.judge import FAILS, HOLDS, UNDECIDED, VERDICTS, Judged, decide, judge
+from analysis.frames import Results
 from analysis.paper.claims.measured import Run, seeds_of
-from analysis.paper.claims.report import build
+from analysis.paper.claims.report import FAILS, HOLDS, UNDECIDED, VERDICTS, Judged, build, decide, judge
 from analysis.paper.claims.statements import CLAIMS, ROWS
-from analysis.registry import Source, artefact
+from analysis.registry import artefact
 from harness.runner.preset import resolve
 from harness.runner.results import SIMULATED_WARNING
 from tests.analysis.cells import claim, declared, run_of, verdicts
@@ -151,12 +151,12 @@ def test_a_published_value_is_one_of_another_sample(lost: int, is_inside: bool, 
 # The report.
 
 
-def source(cells: list[Path]) -> Source:
-    return Source(resolve("embedded"), tuple(cells), legend=artefact("claims").legend)
+def results(cells: list[Path]) -> Results:
+    return Results(resolve("embedded"), artefact("claims"), tuple(cells))
 
 
 def test_the_paper_alone() -> None:
-    report = build(Source(resolve("smoke")))
+    report = build(Results(resolve("smoke"), artefact("claims")))
     text = report.contents()["md"]
     assert all(f"; {md_escape(one.key)})" in text for one in CLAIMS)
     assert SIMULATED_WARNING not in text
@@ -164,7 +164,7 @@ def test_the_paper_alone() -> None:
 
 
 def test_a_simulated_run_is_not_judged(write_cell: Any) -> None:
-    report = build(source([write_cell(*row, "gsm_hard", simulated=True) for row in ROWS]))
+    report = build(results([write_cell(*row, "gsm_hard", simulated=True) for row in ROWS]))
     assert SIMULATED_WARNING in report.contents()["md"].partition("\n")[0]
     assert {*report.frame["verdict"]} == {"not judged: simulated"}
     assert report.frame[["measured", "low", "agrees_with_published", "cells"]].isna().all(axis=None)
@@ -178,7 +178,7 @@ def test_other_models_than_the_paper_s_are_named_and_decide_nothing(write_cell: 
     for method, backbone in ROWS[:-1]:
         asked = pool if backbone == "pool" else {backbone: pool[backbone]}
         cells.append(write_cell(method, backbone, correct=[False] * 40, backbones=asked))
-    report = build(source(cells), SOME)
+    report = build(results(cells), SOME)
     assert {*report.frame["verdict"]} == {"not judged: other models"}
     assert set(report.frame["outcome"]) <= {"undecided", "absent"}
     assert report.frame["measured"].notna().any()
@@ -191,7 +191,7 @@ def test_records_carry_numbers_and_provenance(write_cell: Any, tmp_path: Path) -
         write_cell(*row, correct=verdicts(15 + number, 40), cost=[1e-4 * (number + item) for item in range(1, 41)])
         for number, row in enumerate(ROWS)
     ]
-    written = write(build(source(cells), SOME), tmp_path, "claims")
+    written = write(build(results(cells), SOME), tmp_path, "claims")
     assert [path.name for path in written] == ["claims.csv", "claims.md", "claims.html"]
     rows = list(csv.DictReader(written[0].read_text(encoding="utf-8").splitlines()))
     measured = [row for row in rows if row["low"]]
@@ -210,7 +210,7 @@ def test_records_carry_numbers_and_provenance(write_cell: Any, tmp_path: Path) -
 def test_costs_are_the_paper_s_and_those_of_all_calls_are_said(write_cell: Any) -> None:
     """Half of every cost is the final call, which the paper counts of MASRouter alone."""
     cheaper = claim({"row": "gmr", "than": "masrouter", "benchmark": "gsm_hard", "measure": "cost", "at_most": 0})
-    report = build(source([write_cell("gmr", "pool"), write_cell("masrouter", "pool")]), [cheaper])
+    report = build(results([write_cell("gmr", "pool"), write_cell("masrouter", "pool")]), [cheaper])
     assert report.frame[["measured", "measured_all_calls"]].to_numpy().tolist() == [[-50.0, 0.0]]
     assert "all calls: 0.00 %" in report.contents()["md"]
 

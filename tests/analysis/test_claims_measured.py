@@ -9,10 +9,9 @@ import pytest
 from scipy.stats import t
 from statsmodels.stats.proportion import proportion_confint
 
-from analysis.finished_cells import read_all
-from analysis.frames import Results
-from analysis.paper.claims.judge import HOLDS, UNDECIDED, judge
+from analysis.finished_cells import by_key, read_all
 from analysis.paper.claims.measured import SINGLE_CALLS, Record, Run
+from analysis.paper.claims.report import HOLDS, UNDECIDED, judge
 from analysis.paper.claims.statements import LARGE, PAPER
 from tests.analysis.cells import claim, decision, pool_of, run_of, timed, trajectory
 from tests.analysis.cells import verdicts as first
@@ -38,7 +37,7 @@ def pair(ours: Any, theirs: Any, benchmark: str = "mbpp") -> dict[Any, Any]:
 
 
 def of_cells(measure: str, *cells: Path, **part: Any) -> Record:
-    every = Results(read_all(cells)).cells_by_row
+    every = by_key(read_all(cells))
     seeds = {key[:2]: [cell.run.seed for cell in group] for key, group in every.items()}
     return found(Run(every, seeds), measure, **part)
 

@@ -8,7 +8,7 @@ import yaml
 from analysis.exhibit import FAR, NOT_RUN, Entry
 from analysis.finished_cells import read
 from analysis.frames import UNIT
-from analysis.paper.hw_cost import pflops
+from analysis.paper.costs import pflops
 from analysis.published import load
 from harness.errors import UserError
 from harness.files import ROOT
@@ -131,8 +131,6 @@ def test_calls_that_cannot_be_counted_are_refused(write_cell: WriteCell) -> None
         pflops(read(write_cell(calls=[known])))
     with pytest.raises(UserError, match="not a readable table with the columns item_id"):
         pflops(read(write_cell(calls=[{"item_id": "item-0000"}])))
-    with pytest.raises(UserError, match=r"timing\.json is not as this version .*; delete it"):
-        hw_cost(timed(write_cell("gmr", "pool", "humaneval", calls=CALLS), -1.0))
 
 
 TABLES = "main_table costs benchmark_cost hw_cost seed_variance gate_behaviour halting_training ablation paradigm roles"

@@ -18,8 +18,8 @@ from matplotlib.transforms import Bbox
 
 from analysis import exhibit
 from analysis import figure as drawing
-from analysis.beyond.training_curves import by_epoch
 from analysis.figure import on_frontier
+from analysis.paper.training import by_epoch
 from harness.errors import UserError
 from harness.files import ROOT
 from harness.runner.results import SIMULATED_WARNING

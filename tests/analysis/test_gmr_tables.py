@@ -8,7 +8,7 @@ import pytest
 
 from analysis import figure as drawing
 from analysis.exhibit import NO, NOT_RUN, YES, Entry, signed
-from analysis.paper.halting_training import HALTING, NONE
+from analysis.paper.training import HALTING, NONE
 from analysis.published import load
 from analysis.statistics import Ratio, estimates, mean_of, wilson
 from harness.errors import UserError
@@ -47,10 +47,11 @@ def test_mean_and_sample_deviation_of_a_benchmark_and_overall_by_seed_first(writ
     assert [float(record[f"published_{name}"]) for name in ("mean", "sd")] == [printed["mean"], printed["sd"]]
 
 
-def test_a_missing_seed_is_refused_by_name(write_cell):
+def test_a_seed_that_lacks_a_benchmark_counts_on_the_others(write_cell):
     folders = three(write_cell)
-    with pytest.raises(UserError, match=r"no cell of gmr on mbpp with pool and seed 1.*seeds 0, 1, 2"):
-        reading.seed_variance(*folders[:7], *folders[8:])
+    table = reading.seed_variance(*folders[:7], *folders[8:])
+    seeds = [len(table.record(benchmark=name)["by_seed"].split()) for name in ("mbpp", "humaneval", "overall")]
+    assert seeds == [2, 3, 2]
 
 
 # Three epochs of one update of 12 rollouts: 2 questions × 3 epochs × 6 rollouts.
@@ -99,8 +100,6 @@ def test_several_seeds_show_their_mean_and_seed_0(make: Any) -> None:
     assert entries(alone, "mean depth")[1].below == "seed 0: 1.00"
     assert (table.record(measure="depth")["by_seed"], table.record(measure="depth")["seeds"]) == ("2.25 1", "0 1")
     assert table.record(measure="write_rate")["by_seed"].split()[1] == "nan"
-    with pytest.raises(UserError, match="cells of gmr with pool, gmr_greedy with pool; expected those of one router"):
-        gate_behaviour(make(), make("gmr_greedy"))
 
 
 def test_depth_and_steps_beside_what_was_published(make: Any) -> None:

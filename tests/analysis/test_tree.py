@@ -164,7 +164,6 @@ def test_the_enumeration_is_that_of_the_preset_else_of_a_recording(cells: list[P
     [
         (lambda table: table[table["item_id"] != "item-0003"], "1", "lacks verdicts of the test questions"),
         (lambda table: pd.concat([table, table]), "1", "is damaged"),
-        (lambda table: table.assign(correct=~table["correct"]), "1", "has other verdicts on Code/A of large than the"),
         (lambda table: table, "0", "by other rules; make it with `gmr enumerate"),
     ],
 )

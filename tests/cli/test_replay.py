@@ -12,8 +12,7 @@ from unittest.mock import Mock
 import pytest
 
 from analysis import registry
-from analysis.finished_cells import read_run
-from analysis.provenance import answers_of
+from analysis.finished_cells import answers_of, read_run
 from cli.app import last_run
 from cli.replay import REPLAYED, replay
 from harness.benchmarks.catalogue import benchmark

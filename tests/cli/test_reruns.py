@@ -169,7 +169,7 @@ LATER = ("_NAMED = 12", "_NAMED = 12\nLATER = True")
 CHANGES: list[Any] = [
     ("gmr/networks.py", "LATENT = 128", "LATENT = 128  # coordinates\n\n# Nothing else has changed.", set()),
     ("config/methods.yaml", ENTRY, f"{ENTRY}, lr: 0.02", CELLS | {"table ablation/no_write_gate"}),
-    ("analysis/paper/benchmark_cost.py", "\ndef build", "\nLATER = True\n\n\ndef build", TABLES),
+    ("analysis/paper/variants.py", "\ndef build", "\nLATER = True\n\n\ndef build", TABLES),
     ("config/published.yaml", "# The numbers", "# All numbers", TABLES),
     ("results/smoke/data/humaneval.json", '"1"', '"3"', None),
     ("config/backbones.yaml", "parameters_b: 14", "parameters_b: 15", None),

@@ -7,7 +7,7 @@ import pytest
 
 from analysis.beyond.splits import over_splits
 from analysis.bounds import compare_with_mix, mixes
-from analysis.paper.claims.judge import FAILS, HOLDS, conjunction, decide
+from analysis.paper.claims.report import FAILS, HOLDS, conjunction, decide
 from analysis.statistics import TAIL, Jackknife, accuracy
 from tests.analysis.cells import claim
 

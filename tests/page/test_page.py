@@ -14,11 +14,9 @@ import pandas as pd
 import pytest
 from markupsafe import escape
 
-from analysis.finished_cells import read_run
+from analysis.finished_cells import models_in_words, read_run
 from analysis.frames import Results
-from analysis.grid import grids
-from analysis.page import _LEAST, _spent, _use, write
-from analysis.provenance import models_in_words
+from analysis.page import _LEAST, _spent, _use, grids, write
 from analysis.registry import artefact
 from harness.runner import layout
 from harness.runner.config import methods
@@ -92,7 +90,7 @@ def place(finished: Path, folder: Path) -> Path:
 @pytest.fixture
 def results(place: Path) -> Results:
     """Load the cells of the main table."""
-    return artefact("main_table").source(preset()).results()
+    return artefact("main_table").results(preset())
 
 
 def test_every_question_has_a_mark_by_row_and_opens_to_gold_answers_and_two_replies(results: Results) -> None:
@@ -120,7 +118,7 @@ def test_texts_that_may_not_be_redistributed_and_questions_without_room_are_left
     assert first.left_out == whole.n - sum(map(len, first.groups.values())) > 0
     manifest = layout.manifest("smoke", BENCHMARK)
     manifest.write_text(manifest.read_text().replace('"embedded"', '"real"', 1))
-    monkeypatch.setattr("analysis.grid.withheld_benchmarks", lambda: {BENCHMARK})
+    monkeypatch.setattr("analysis.page.withheld_benchmarks", lambda: {BENCHMARK})
     (grid,) = grids(results, 10**6)
     assert grid.is_withheld
     assert "def " not in "".join(html for questions in grid.groups.values() for html in questions)

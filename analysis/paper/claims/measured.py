@@ -10,12 +10,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from analysis.finished_cells import TRAINING, FinishedCell, updates
+from analysis.finished_cells import TRAINING, FinishedCell, identity, updates
 from analysis.frames import Key
-from analysis.paper import traces
+from analysis.paper import gate_behaviour as gates
 from analysis.paper.claims.statements import LARGE, MEASURES, PAPER, POINTS, ROWS, SHARE, Comparison, Row
-from analysis.paper.hw_cost import pflops, seconds
-from analysis.provenance import identity
+from analysis.paper.costs import pflops, seconds
 from analysis.statistics import Array, Jackknife, Ratio, leave_one_out, mean_of
 from harness.llm import backbones
 from harness.llm.request import Served
@@ -32,9 +31,9 @@ _OF_CELLS = ("seconds", "training_steps", *_ENTROPIES)
 _BY_DIFFICULTY = ("depth_hard", "depth_easy", "accuracy_hard")
 # Measures that are ratios, by the function that reads them.
 _RATIOS: Mapping[Callable[[FinishedCell], Mapping[str, Ratio]], tuple[str, ...]] = {
-    cache(traces.of_calls): ("later_prompt", f"calls_{LARGE}"),
-    cache(traces.redundancy): ("redundancy_stored", "redundancy_refused"),
-    cache(traces.of_gates): ("write_rate", *(f"retrieved_{step}" for step in traces.STEPS)),
+    cache(gates.of_calls): ("later_prompt", f"calls_{LARGE}"),
+    cache(gates.redundancy): ("redundancy_stored", "redundancy_refused"),
+    cache(gates.of_gates): ("write_rate", *(f"retrieved_{step}" for step in gates.STEPS)),
 }
 # Measures with a value per question, in addition to accuracies. Those not listed are columns of the items.
 _VALUES: Mapping[str, Callable[[FinishedCell], ArrayLike]] = {

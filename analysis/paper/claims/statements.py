@@ -119,13 +119,9 @@ def _listed(value: Any) -> Any:
 
 
 def _rows(value: Any) -> tuple[Row, ...]:
-    """Read rows: ``method backbone``, a method of the further tables alone, or ``baselines``."""
-    rows: list[Row] = []
-    for name in _listed(value):
-        method, _, backbone = name.partition(" ")
-        one = [(method, backbone) if backbone else row_of(name)]
-        rows += [row for row in ROWS if row[0] != "gmr"] if name == "baselines" else one
-    return tuple(rows)
+    """Read rows (:func:`analysis.published.row_of`), or ``baselines``, which are all but GMR."""
+    baselines = [row for row in ROWS if row[0] != "gmr"]
+    return tuple(row for name in _listed(value) for row in (baselines if name == "baselines" else [row_of(name)]))
 
 
 def _measures(value: Any) -> tuple[str, ...]:
