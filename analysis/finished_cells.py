@@ -159,12 +159,16 @@ def timing(folder: Path, run: RunInfo) -> dict[str, Any]:
 def read_all(folders: Iterable[Path]) -> tuple[FinishedCell, ...]:
     """Load the cells of a run by benchmark, method, backbone and seed.
 
-    Raises UserError if one is damaged, if cells of a benchmark have other test questions, or if other weights answered
-    in another seed of a row: a mean over these describes no model. That settings and code are today's is checked before
-    an artefact is made (:func:`harness.runner.results.read_finished`).
+    Raises UserError if one is damaged, if some are simulated and others real, if cells of a benchmark have other test
+    questions or grading rules, or if other weights answered in another seed of a row: a mean over these describes no
+    model. :func:`harness.runner.results.read_finished` checks before an artefact is made that settings and code are
+    today's.
     """
     cells = tuple(sorted(map(read, folders), key=attrgetter("run.benchmark", *_ROW, "run.seed")))
-    for benchmark, column in groupby(cells, key=attrgetter("run.benchmark")):
+    _agree("kinds of backbones", {cell.folder: "simulated" if cell.run.simulated else "real" for cell in cells})
+    for benchmark, group in groupby(cells, key=attrgetter("run.benchmark")):
+        column = [*group]
+        _agree(f"grading rules of {benchmark}", {cell.folder: f"rules {cell.run.rule_version}" for cell in column})
         # Of resampled splits, each seed has its own test questions.
         data = {cell.folder: cell.run.data for cell in column if cell.run.data.splits != "resampled"}
         names = {"n_test", "checksum", "split_checksum"}

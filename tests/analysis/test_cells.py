@@ -76,7 +76,9 @@ def served(revision="r1"):
 @pytest.mark.parametrize(
     ("first", "second", "named"),
     [
+        ({}, {"method": "cot", "simulated": True}, "kinds of backbones"),
         ({}, {"method": "cot", "correct": [True] * 3}, "test questions of gsm_hard"),
+        ({}, {"method": "cot", "rule_version": "2"}, "grading rules of gsm_hard"),
         (served(), {"seed": 1, **served("r2")}, "weights answered in the seeds of single qwen-2.5-14B gsm_hard"),
     ],
 )
