@@ -14,7 +14,7 @@ import orjson
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pydantic import Field, NonNegativeInt, PositiveInt
+from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt
 
 from harness.benchmarks.items import Status
 from harness.errors import UserError, printable
@@ -133,27 +133,39 @@ def read(folder: Path) -> FinishedCell:
 
 def read_run(folder: Path) -> RunInfo:
     """Load ``run.json`` of a cell without checking its tables."""
-    path, cure = folder / "run.json", "run the cell again"
-    try:
-        document = orjson.loads(path.read_bytes())
-    except OSError as error:
-        raise UserError(f"{path}: {error.strerror}; {cure}") from error
-    except orjson.JSONDecodeError as error:
-        raise UserError(f"{path}: not JSON ({error}); {cure}") from error
-    run: RunInfo = check(document, RunInfo, f"{path} is not as this version of the suite writes it; {cure}")
+    run: RunInfo = _read_json(folder / "run.json", RunInfo, "run the cell again")
     recorded = [f"RECORDED replies of {name} ({short(sha)})" for name, sha in run.recordings.items()]
     # Whitespace and control characters in notes must not break tables or terminals.
     notes = tuple(printable(" ".join(note.split())) for note in (*run.notes, *recorded))
     return run.model_copy(update={"notes": notes})
 
 
-def timing(folder: Path, run: RunInfo) -> dict[str, Any]:
-    """Load ``timing.json`` of a cell: start (seconds since 1970), seconds, platform; empty if simulated or not there.
+class Timing(Declaration, extra="ignore"):
+    """Content of ``timing.json`` that reports need."""
 
-    ``test_s``, the seconds of all test questions, is None unless one process made all their calls.
-    """
+    started: float | None = None  # seconds since 1970
+    wall_s: float | None = None
+    test_s: PositiveFloat | None = None  # of all test questions; None unless one process made all their calls
+    in_flight: PositiveInt | None = None  # concurrent questions
+    platform: str = ""
+
+
+def timing(folder: Path, run: RunInfo) -> Timing:
+    """Load the timing of a cell; empty if it is simulated or has none."""
     path = folder / layout.TIMING
-    return {} if run.simulated or not path.exists() else dict(orjson.loads(path.read_bytes()))
+    known: Timing = Timing() if run.simulated or not path.exists() else _read_json(path, Timing, "delete it")
+    return known
+
+
+def _read_json(path: Path, form: type[Declaration], cure: str) -> Any:
+    """Load a JSON file of a job and check its schema. Raises UserError, whose message ends with ``cure``."""
+    try:
+        document = orjson.loads(path.read_bytes())
+    except OSError as error:
+        raise UserError(f"{path}: {error.strerror}; {cure}") from error
+    except orjson.JSONDecodeError as error:
+        raise UserError(f"{path}: not JSON ({error}); {cure}") from error
+    return check(document, form, f"{path} is not as this version of the suite writes it; {cure}")
 
 
 def read_all(folders: Iterable[Path]) -> tuple[FinishedCell, ...]:

@@ -108,7 +108,6 @@ def write(preset: Run, outdated: Collection[str] = ()) -> list[str]:
     lacking = {entry.key: entry.title for entry in artefacts if entry.key not in shown}
     simulated = any(run.simulated for run in runs.values())
     results = registry.artefact("main_table").results(preset)
-    outcomes.write(folder / "outcomes.parquet", list(runs))
     used = sum(len(item.html) + len(item.picture) for item in shown.values())
     text = render(
         "page.html.j2",
@@ -132,6 +131,7 @@ def write(preset: Run, outdated: Collection[str] = ()) -> list[str]:
         not_made=lacking,
         missing=len(folders) - len(runs),
     )
+    outcomes.write(folder / "outcomes.parquet", list(runs))
     write_atomically(folder / "index.html", printable(text, keep="\n"))
     return list(lacking)
 
@@ -139,7 +139,7 @@ def write(preset: Run, outdated: Collection[str] = ()) -> list[str]:
 def _replies(preset: Run, runs: Mapping[Path, RunInfo]) -> str:
     """Describe whose replies a run has, and when they were given."""
     started = [recording.crate.get("./", {}).get("datePublished") for recording in preset.recorded] or [
-        datetime.fromtimestamp(time, UTC).isoformat() for cell in runs.items() if (time := timing(*cell).get("started"))
+        datetime.fromtimestamp(time, UTC).isoformat() for cell in runs.items() if (time := timing(*cell).started)
     ]
     dates = sorted({date[0] for text in started if (date := re.match(r"\d{4}-(0[1-9]|1[0-2])", str(text)))})
     months = [f"{datetime.strptime(date, '%Y-%m').replace(tzinfo=UTC):%B %Y}" for date in dates]
@@ -191,7 +191,7 @@ def _facts(preset: Run, runs_by_folder: Mapping[Path, RunInfo]) -> dict[str, str
     runs = list(runs_by_folder.values())
     questions = {run.benchmark: f"{run.benchmark_title} ({run.data.n_test})" for run in runs}
     recordings = {f"{name} (SHA-256 {sha})" for run in runs for name, sha in run.recordings.items()}
-    machines = {timing(*of).get("platform", "") for of in runs_by_folder.items()} - {""}
+    machines = {timing(*of).platform for of in runs_by_folder.items()} - {""}
     facts = {
         "left out": departures(preset),
         "test questions": ", ".join(questions.values()),
@@ -214,7 +214,7 @@ def _spent(runs: Mapping[Path, RunInfo]) -> pd.DataFrame:
         tables = [pd.read_parquet(file, columns=["key", "error", *_SUMS]) for file in files if file.exists()]
         calls = pd.concat(tables)
         counts = {"calls": len(calls), "in training": len(calls) - len(tables[0]), "distinct": calls["key"].nunique()}
-        hours = timing(folder, run).get("wall_s", 0) / 3600
+        hours = (timing(folder, run).wall_s or 0) / 3600
         records.append({"row": row, **counts, "failed": calls["error"].count(), **calls[_SUMS].sum(), "hours": hours})
     frame = pd.DataFrame(records).groupby("row", sort=False).sum()
     frame.loc["all"] = frame.sum()

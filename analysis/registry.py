@@ -139,7 +139,7 @@ class Artefact(Declaration):
         return {
             **{name: getattr(run, name) for name in names},
             "inputs": [str(path) for path in self.inputs(run)],
-            **self.model_dump(mode="json", include={"options", "caption", "legend"}),
+            **self.model_dump(mode="json", include={"module", "function", "options", "caption", "legend"}),
         }
 
     def inputs(self, run: Run) -> list[Path]:
@@ -180,7 +180,10 @@ class Artefact(Declaration):
                 problem = f"none of the {len(results.unfinished)} cells that {self.key} is made from is finished"
                 raise UserError(problem, cure)
             logger.warning("%s: %s; %s", self.key, describe_unfinished(results.unfinished, len(results.folders)), cure)
-        exhibit: Exhibit = getattr(import_module(self.module), self.function)(results)
+        function = getattr(import_module(self.module), self.function, None)
+        if function is None:
+            raise UserError(f"{self.module} has no function {self.function}; correct the entry {self.key}")
+        exhibit: Exhibit = function(results)
         return exhibit
 
 

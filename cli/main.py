@@ -33,9 +33,9 @@ def main(program: Callable[[], None] = app) -> None:
         stop_cleanly()
         program()
     except UserError as error:
+        logging.error("error: %s", error)
         from harness.llm.client import BudgetError
 
-        logging.error("error: %s", error)
         if isinstance(error, BudgetError):
             stop_scheduling()
         sys.exit(2)

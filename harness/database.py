@@ -114,10 +114,14 @@ class Cache(Closing):
     def _database(self) -> sqlite3.Connection:
         with writing(self.path):
             database = connect(self.path, writes=True)
-        # The disk is never waited for: a power cut may damage a cache, which loses time and nothing else.
-        database.execute("PRAGMA synchronous = OFF")
-        for table in ("embeddings", "verdicts"):
-            database.execute(f"CREATE TABLE IF NOT EXISTS {table} (key BLOB PRIMARY KEY, value BLOB NOT NULL)")
+        try:
+            # The disk is never waited for: a power cut may damage a cache, which loses time and nothing else.
+            database.execute("PRAGMA synchronous = OFF")
+            for table in ("embeddings", "verdicts"):
+                database.execute(f"CREATE TABLE IF NOT EXISTS {table} (key BLOB PRIMARY KEY, value BLOB NOT NULL)")
+        except BaseException:
+            database.close()
+            raise
         return database
 
     @contextmanager
@@ -127,7 +131,7 @@ class Cache(Closing):
 
 
 class VerdictCache:
-    """Verdicts as JSON values, keyed by input and execution environment, in ``caches``.
+    """Verdicts as JSON values, keyed by input and execution environment, in ``caches`` and in this process.
 
     At level ``full`` programs cannot reach the file. At ``rlimit`` they can read it and, unless the suite runs as root,
     write it, like every other result. This level protects from faulty programs, not from hostile programs.
@@ -136,6 +140,7 @@ class VerdictCache:
     def __init__(self, caches: Iterable[Cache | None], environment: Callable[[], tuple[str, ...]]) -> None:
         self._caches = [cache for cache in caches if cache is not None]
         self._environment = functools.cache(environment)
+        self._in_this_process: dict[bytes, Any] = {}
         self._in_flight: InFlight[Any] = InFlight()
 
     async def get(
@@ -143,10 +148,12 @@ class VerdictCache:
     ) -> Any:
         """Return the cached verdict or decide it once for all waiting callers. Raises UserError if a file is broken.
 
-        ``decide`` returns the verdict, and the cache that keeps it, if any.
+        ``decide`` returns the verdict, and the cache that keeps it (None: this process alone).
         """
         # ``repr`` escapes quotes, so no two keys have the same text.
         digest = hashlib.sha256(repr((key, self._environment())).encode()).digest()
+        if digest in self._in_this_process:
+            return self._in_this_process[digest]
         for cache in self._caches:
             if stored := cache.get("verdicts", digest):
                 return orjson.loads(stored)
@@ -155,6 +162,8 @@ class VerdictCache:
             verdict, cache = await decide()
             if cache is not None:
                 await asyncio.to_thread(cache.put, "verdicts", digest, orjson.dumps(verdict))
+            else:
+                self._in_this_process[digest] = verdict
             return verdict
 
         return await self._in_flight.run_once(digest, decide_and_store)

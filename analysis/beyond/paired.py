@@ -1,6 +1,7 @@
 """Paired comparison of one row with every other row of the main table: accuracy, cost, and power of the test."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pandas as pd
 
@@ -25,7 +26,7 @@ def build(results: Results) -> Table:
     if len(results.rows) == 1:
         nothing, caption = {("", ""): {"Diff.": [Entry()]}}, "One row, with no other to compare it with."
         rows, frame = labels_of([("", "no other row", "")], heads), pd.DataFrame(columns=KEY)
-        return results_table(results, rows, nothing, frame, caption=caption)
+        return replace(results_table(results, rows, nothing, frame, caption=caption), notes=())
     reference = results.reference
     frame = _frame(results, reference, margin).join(bounds.against_mix(results))
     name = results.rows.loc[reference, "name"]

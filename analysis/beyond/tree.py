@@ -93,6 +93,8 @@ def read_tree(results: Results, *names: str) -> Iterator[tuple[pd.DataFrame, str
         check_tables(folder, {"nodes.parquet": digest})
         nodes = read_table(folder / "nodes.parquet", ["item_id", "split", *names])
         cell, answered = results.cells[0], nodes.loc[nodes["split"] == TEST_SPLIT, "item_id"]
+        if made.get("simulated", False) != cell.run.simulated:
+            raise UserError(f"{folder} and the cells of this run are not both simulated or both real", cure)
         if made["rule_version"] != cell.run.rule_version or not cell.items["item_id"].isin(answered).all():
             raise UserError(
                 f"{folder} lacks verdicts of the test questions of this run, or has them by other rules", cure
@@ -114,6 +116,10 @@ def _rows(results: Results, nodes: pd.DataFrame, benchmark: str) -> Iterator[dic
         title, on = results.rows.loc[key, ["method_title", "backbone_title"]]
         if key == FIXED:
             choice = cells[key][0].rows("decisions", ["choice"])["choice"].iloc[0]
+            path = next((path for path, name in names.items() if name == choice), None)
+            if path is None or (correct[path].to_numpy() != verdicts[key][0]).any():
+                problem = f"the enumeration has other verdicts on {choice} than the cell of {FIXED[0]}"
+                raise UserError(problem, "make both with the same settings (`gmr enumerate`)")
             title += f" ({choice})"
         about = {"section": "methods", "title": title, "on": on, "method": key[0]}
         paid = results.measured.loc[(*key, benchmark), "cost_per_query_all_calls"]

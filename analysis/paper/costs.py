@@ -128,7 +128,7 @@ def hardware(results: Results) -> Table:
 
 def seconds(cell: FinishedCell) -> float:
     """Return seconds per test question; NaN if unknown."""
-    total = timing(cell.folder, cell.run).get("test_s")
+    total = timing(cell.folder, cell.run).test_s
     return math.nan if total is None else total / len(cell.items)
 
 
@@ -149,7 +149,7 @@ def pflops(cell: FinishedCell) -> pd.Series:
 def _seconds(cells: Sequence[FinishedCell]) -> dict[str, Any]:
     """Return mean seconds of a question over seeds, NaN if any lacks them, and the questions in flight."""
     times = [timing(cell.folder, cell.run) for cell in cells]
-    known = [time["in_flight"] for time in times if time.get("test_s") is not None]
+    known = [time.in_flight for time in times if time.in_flight is not None and time.test_s is not None]
     return {"seconds": fmean(map(seconds, cells)), "in_flight": min(known, default=math.nan)}
 
 

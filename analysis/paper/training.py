@@ -119,7 +119,8 @@ def halting(results: Results) -> Table:
     """Return depth and steps of rollouts with halting, without, and their ratio. UserError for an untrained cell."""
     cells = [cell for cell in results.cells if cell.run.method in _TITLES]
     trainings = pd.DataFrame(map(_training, cells)).sort_values("seed", kind="stable")
-    sizes = trainings.groupby("benchmark")[_SIZE].first().astype(str).agg(" × ".join, axis=1)
+    texts = trainings[_SIZE].astype(str).agg(" × ".join, axis=1).groupby(trainings["benchmark"])
+    sizes = texts.agg(lambda texts: " or ".join(texts.unique()))
     frame = _frame(results, trainings)
     keys = ["method", "benchmark"]
     tidy = frame.drop(index=_RATIO, level="method").reset_index().dropna(subset="measured")

@@ -118,15 +118,15 @@ class SentenceEncoder:
         """Return the ONNX graph of this machine, exported once even if several cells start together."""
         graph = machine_folder() / f"{self._graph_name}.onnx"
         if not graph.exists():
+            if (found := sha256(folder / _WEIGHTS)) != self.weights:
+                what = f"{folder / _WEIGHTS} has sha256 {found[:16]}..., expected {self.weights[:16]}..."
+                raise UserError(what, f"restore those of {self._entry.name}, or correct `source` in {DECLARATION}")
             with writing(graph), FileLock(graph.with_suffix(".lock")):
                 if not graph.exists():
                     self._export(folder, graph)
         return graph
 
     def _export(self, folder: Path, graph: Path) -> None:
-        if (found := sha256(folder / _WEIGHTS)) != self.weights:
-            what = f"{folder / _WEIGHTS} has sha256 {found[:16]}..., expected {self.weights[:16]}..."
-            raise UserError(what, f"restore those of {self._entry.name}, or correct `source` in {DECLARATION}")
         unfinished = graph.with_suffix(".unfinished").absolute()
         command = [sys.executable, "-m", "harness.llm.encoder", str(folder.resolve()), str(unfinished)]
         # A separate process, since importing sentence-transformers takes ten seconds.

@@ -38,7 +38,7 @@ _BOOT = "import sys; sys.path.append(sys.argv[1]); from jail.fork_server import 
 _ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{6,}\b")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 _LONGEST_DETAIL = 300
-_HEAD = 4
+_HEAD, _PIECE = 4, 1 << 20
 _CLOSING_S = 5.0
 # The user ``nobody``, which owns no files, and the user id before it.
 PROGRAM_USER, CHECKS_USER = 65534, 65533
@@ -148,7 +148,7 @@ class Child:
     async def _take(self, length: int) -> bytes:
         content = b""
         while len(content) < length:
-            piece = await asyncio.get_running_loop().sock_recv(self._connection, length - len(content))
+            piece = await asyncio.get_running_loop().sock_recv(self._connection, min(length - len(content), _PIECE))
             if not piece:
                 raise ConnectionResetError
             content += piece
@@ -176,8 +176,14 @@ class Worker:
                 os.chmod(home, 0o711)  # noqa: S103
                 work_dir = f"{home}/box"
                 os.mkdir(work_dir, 0o700)
-                if os.geteuid() == 0:
-                    os.chown(work_dir, PROGRAM_USER, PROGRAM_USER)
+                try:
+                    if os.geteuid() == 0:
+                        os.chown(work_dir, PROGRAM_USER, PROGRAM_USER)
+                except OSError as error:
+                    raise OSError(
+                        f"root here cannot act for the unprivileged user {PROGRAM_USER} ({error}): run as an ordinary "
+                        "user, or in a container with the capabilities CHOWN, SETUID and SETGID"
+                    ) from error
             told = json.dumps(policy(level, limits, work_dir))
             command = [os.path.realpath(sys.executable), *_OPTIONS, "-c", _BOOT, os.path.dirname(__file__), told]
             self.child = Child(command, _ENVIRONMENT, Path("/"))

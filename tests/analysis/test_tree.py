@@ -160,15 +160,17 @@ def test_the_enumeration_is_that_of_the_preset_else_of_a_recording(cells: list[P
 
 
 @pytest.mark.parametrize(
-    ("change", "rules", "said"),
+    ("change", "made", "said"),
     [
-        (lambda table: table[table["item_id"] != "item-0003"], "1", "lacks verdicts of the test questions"),
-        (lambda table: pd.concat([table, table]), "1", "is damaged"),
-        (lambda table: table, "0", "by other rules; make it with `gmr enumerate"),
+        (lambda table: table[table["item_id"] != "item-0003"], {}, "lacks verdicts of the test questions"),
+        (lambda table: pd.concat([table, table]), {}, "is damaged"),
+        (lambda table: table, {"rule_version": "0"}, "by other rules; make it with `gmr enumerate"),
+        (lambda table: table, {"simulated": True}, "not both simulated or both real"),
+        (lambda table: table.assign(correct=~table["correct"]), {}, "has other verdicts on Code/A of large than the"),
     ],
 )
-def test_an_enumeration_that_does_not_fit_is_one_line(cells: list[Path], change: Any, rules: str, said: str) -> None:
-    write_tree(layout.tree("open_tree", "humaneval"), change(nodes()), rule_version=rules)
+def test_an_enumeration_that_does_not_fit_is_one_line(cells: list[Path], change: Any, made: Any, said: str) -> None:
+    write_tree(layout.tree("open_tree", "humaneval"), change(nodes()), **made)
     with pytest.raises(UserError, match=said):
         build(cells)
 
