@@ -118,7 +118,7 @@ def compiled(fragment: str, folder: Path, kind: str = _ONE_COLUMN) -> str:
 
 def sticking_out(log: str) -> list[str]:
     """Return the complaints on what does not fit; a few points are not seen."""
-    found = re.findall(r"Overfull .box \(([\d.]+)pt.*|Float too large.*", log)
+    found = re.findall(r"Overfull \\.box \(([\d.]+)pt.*|Float too large.*", log)
     return [points for points in found if not points or float(points) > 5]
 
 

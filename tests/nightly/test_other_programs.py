@@ -29,7 +29,9 @@ def test_every_fragment_compiles_and_fits_its_page(tmp_path: Path) -> None:
     for path in fragments:
         text = path.read_text()
         if (picture := path.with_suffix(".pdf")).exists() and r"\gmrset" not in text:
-            text = rf"\begin{{figure*}}\includegraphics{{{picture}}}{text}\end{{figure*}}"
+            # As wide and high as a paper would set it.
+            shown = rf"\adjustbox{{max width=\textwidth,max height=.8\textheight}}{{\includegraphics{{{picture}}}}}"
+            text = rf"\begin{{figure*}}{shown}{text}\end{{figure*}}"
         log = compiled(text, tmp_path, r"\documentclass[twocolumn]{article}")
         assert "Missing character" not in log, path
         assert sticking_out(log) == [], path
