@@ -19,6 +19,7 @@ from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt
 from harness.benchmarks.items import Status
 from harness.errors import UserError, printable
 from harness.files import Declaration, Many, Text, check, digest
+from harness.llm.request import is_simulated
 from harness.runner import layout
 from harness.runner.results import TEST_SPLIT, check_tables
 
@@ -171,13 +172,16 @@ def _read_json(path: Path, form: type[Declaration], cure: str) -> Any:
 def read_all(folders: Iterable[Path]) -> tuple[FinishedCell, ...]:
     """Load the cells of a run by benchmark, method, backbone and seed.
 
-    Raises UserError if one is damaged, if some are simulated and others real, if cells of a benchmark have other test
-    questions or grading rules, or if other weights answered in another seed of a row: a mean over these describes no
-    model. :func:`harness.runner.results.read_finished` checks before an artefact is made that settings and code are
-    today's.
+    Raises UserError if one is damaged, if some are simulated and others real or of another simulator or kind of
+    weights, if cells of a benchmark have other test questions or grading rules, or if another seed of a row has other
+    settings or weights: a mean over these describes no run.
     """
     cells = tuple(sorted(map(read, folders), key=attrgetter("run.benchmark", *_ROW, "run.seed")))
     _agree("kinds of backbones", {cell.folder: "simulated" if cell.run.simulated else "real" for cell in cells})
+    simulators = {cell.folder: ", ".join(filter(is_simulated, _values(cell.run, "revision"))) for cell in cells}
+    _agree("simulators", {folder: revisions or "none" for folder, revisions in simulators.items()})
+    kinds = {cell.folder: ", ".join(map(short, _values(cell.run, "weights", "original"))) for cell in cells}
+    _agree("weights of the backbones", kinds)
     for benchmark, group in groupby(cells, key=attrgetter("run.benchmark")):
         column = [*group]
         _agree(f"grading rules of {benchmark}", {cell.folder: f"rules {cell.run.rule_version}" for cell in column})
@@ -188,7 +192,13 @@ def read_all(folders: Iterable[Path]) -> tuple[FinishedCell, ...]:
     for row, seeds in by_key(cells).items():
         weights = {cell.folder: ", ".join(sorted(map(answered, cell.run.backbones.values()))) for cell in seeds}
         _agree(f"weights answered in the seeds of {' '.join(row)}", weights)
+        settings = {cell.folder: "; ".join(cell.run.notes) or "none" for cell in seeds}
+        _agree(f"settings in the seeds of {' '.join(row)}", settings)
     return cells
+
+
+def _values(run: RunInfo, name: str, usual: str = "") -> list[str]:
+    return sorted({str(backbone.get(name, usual)) for backbone in run.backbones.values()})
 
 
 def _agree(what: str, values: Mapping[Path, str]) -> None:

@@ -244,8 +244,10 @@ def seeds(results: Results) -> Table:
         for (key, _), method, backbone in titles.itertuples(name=None)
         for label in ("mean", "sd")
     ]
-    labels = labels_of(rows, ("Method", "LLM", ""))
-    return results_table(results, labels, groups, frame)
+    labels, also = labels_of(rows, ("Method", "LLM", "")), []
+    if by_seed.groupby(KEY[:2]).size().nunique() > 1:
+        also = ["The methods were trained with different numbers of seeds: their deviations are not comparable."]
+    return results_table(results, labels, groups, frame, also)
 
 
 def _by_seed(results: Results) -> pd.DataFrame:
@@ -255,8 +257,16 @@ def _by_seed(results: Results) -> pd.DataFrame:
         for cell in cells
     }
     table = pd.Series(by_seed).rename_axis([*KEY[:2], "seed", "benchmark"]).unstack("benchmark")
+    # Every training must have the same weight in a mean.
+    missing = (table.isna() & table.notna().groupby(level=KEY[:2]).transform("any")).stack()
+    if missing.any():
+        method, backbone, seed, benchmark = missing.idxmax()
+        have = ", ".join(map(str, table.loc[method, backbone].index))
+        raise UserError(
+            f"no cell of {method} on {benchmark} with {backbone} and seed {seed}; its other benchmarks have seeds "
+            f"{have}; run it, or leave that seed out everywhere"
+        )
     paper = table.reindex(columns=list(results.published.benchmarks))
-    # A seed that lacks a benchmark has no overall value.
     return table.assign(**{OVERALL: paper.mean(axis=1, skipna=False)})
 
 

@@ -79,6 +79,8 @@ def served(revision="r1"):
         ({}, {"method": "cot", "simulated": True}, "kinds of backbones"),
         ({}, {"method": "cot", "correct": [True] * 3}, "test questions of gsm_hard"),
         ({}, {"method": "cot", "rule_version": "2"}, "grading rules of gsm_hard"),
+        (served("simulated-1"), {"method": "cot", **served("simulated-2")}, "simulators"),
+        ({"notes": ["limit: 4 epochs"]}, {"seed": 1}, "settings in the seeds of single qwen-2.5-14B gsm_hard"),
         (served(), {"seed": 1, **served("r2")}, "weights answered in the seeds of single qwen-2.5-14B gsm_hard"),
     ],
 )
